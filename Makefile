@@ -5,6 +5,8 @@ SHELL := /bin/bash
 
 # Uses all cores, but no more compilers than fit into memory at 2 GiB each.
 JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ { fit = int($$2 / 2097152); if (fit < 1) fit = 1; print (fit < cores) ? fit : cores }' /proc/meminfo)
+# Many tests wait more than they compute (for processes, for timeouts), so two more run at a time.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) + 2)))
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 NACRE := build/release/nacre
@@ -27,9 +29,14 @@ configure = @[ -f build/$(1)/build.ninja ] || cmake --preset $(1)
 # A folder that was configured without the plug-in is configured again.
 configure_cuda = @grep -qs '^NACRE_CUDA:BOOL=ON' build/$(1)/CMakeCache.txt && [ -f build/$(1)/build.ninja ] || \
 	cmake --preset $(1) -DNACRE_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC)
+# A folder that was configured without the Python module is configured again, if the module can be
+# built here.
+configure_python = @if scripts/python_env.sh; then \
+	grep -qs '^NACRE_PYTHON:BOOL=ON' build/$(1)/CMakeCache.txt || \
+	cmake --preset $(1) -DNACRE_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/python/env/bin/python; fi
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example guides install clean
+.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example guides python install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,18 +51,19 @@ build: deps ## the program, at build/release/nacre
 demo: build ## train a GCN on the full-size arxiv twin
 	$(NACRE) train $(DEMO)
 
-test: deps ## build everything (the CUDA plug-in where nvcc is), run the tests
+test: deps ## build everything (the CUDA plug-in where nvcc is, the Python module where PyPI is), run the tests
 ifeq ($(NVCC),)
 	@echo "no CUDA 13 toolkit (nvcc): the CUDA plug-in is not built, its tests are skipped"
 	$(call configure,release)
 else
 	$(call configure_cuda,release)
 endif
+	$(call configure_python,release)
 	$(call compile,release)
-	ctest --preset release --parallel $(JOBS) -LE stress
+	ctest --preset release --parallel $(TEST_JOBS) -LE stress
 
 stress: test ## option matrix, memory bills, failing system calls, the emulated GPU
-	ctest --preset release --parallel $(JOBS) -L stress
+	ctest --preset release --parallel $(TEST_JOBS) -L stress
 
 memory-test: build ## 200 random runs against their memory bills
 	NACRE_MEMORY_RUNS=200 python3 -B tests/apps/memory_test.py $(NACRE) RandomRuns
@@ -77,7 +85,7 @@ format: deps ## format all sources in place
 asan: deps ## fast tests under address and undefined-behaviour sanitizers
 	$(call configure,asan)
 	$(call compile,asan)
-	UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan --parallel $(JOBS)
+	UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan --parallel $(TEST_JOBS)
 
 races: deps ## loops, tasks, samplers, the batch loader and ranks under the thread sanitizer
 	$(call configure,tsan)
@@ -90,7 +98,7 @@ fuzz: deps ## replay the corpora, then fuzz each reader for FUZZ_SECONDS (60)
 emulate: deps ## all GPU tests on the emulated device (make stress: a share of them)
 	$(call configure,release)
 	$(call compile,release)
-	NACRE_EMULATE_ALL=1 ctest --preset release --parallel $(JOBS) -L emulated
+	NACRE_EMULATE_ALL=1 ctest --preset release --parallel $(TEST_JOBS) -L emulated
 
 kernels: deps ## compile every CUDA kernel that the tests can generate, for sm_80 and sm_90 (make test: some of them)
 ifeq ($(NVCC),)
@@ -124,6 +132,12 @@ guides: deps ## follow the extension guides (docs/add_*.md): a toy of each kind 
 	@# The emulated GPU is not built for every machine.
 	@$(call compile,release) --target nacre_emulator || true
 	JOBS=$(JOBS) python3 -B tests/guides/follow.py build/release
+
+python: deps ## the Python package for this folder: PYTHONPATH=build/release/python
+	@scripts/python_env.sh
+	$(call configure,release)
+	$(call configure_python,release)
+	$(call compile,release) --target nacre_python nacre_python_stub
 
 install: deps ## program, headers, libraries and CMake package into PREFIX (/usr/local)
 	$(call configure,release)

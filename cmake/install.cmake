@@ -18,6 +18,7 @@ endif()")
 set(find_BLAS::BLAS "find_dependency(BLAS)")
 set(find_PkgConfig::YAML "find_dependency(PkgConfig)\npkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-cpp)")
 set(find_PkgConfig::HWY "find_dependency(PkgConfig)\npkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)")
+set(find_PkgConfig::URING "find_dependency(PkgConfig)\npkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)")
 set(find_PkgConfig::OPENBLAS "find_dependency(PkgConfig)\npkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)")
 
 set(NACRE_FIND_DEPENDENCIES "")

@@ -18,7 +18,11 @@ function(nacre_room name)
   target_link_libraries(nacre_${name} PRIVATE ${arg_LINKS})
   nacre_flags(nacre_${name})
   nacre_compile_together(nacre_${name})
-  nacre_precompile(nacre_${name})
+  if("nlohmann_json::nlohmann_json" IN_LIST arg_LINKS)
+    nacre_precompile(nacre_${name} <nlohmann/json.hpp>)
+  else()
+    nacre_precompile(nacre_${name})
+  endif()
   set(NACRE_ROOMS "${NACRE_ROOMS};nacre_${name}" CACHE INTERNAL "")
 endfunction()
 
@@ -70,16 +74,19 @@ function(nacre_plugin name)
   set_target_properties(nacre_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   nacre_flags(nacre_${name})
+  nacre_compile_together(nacre_${name})
   install(TARGETS nacre_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow …): a GoogleTest program that is
-# registered with CTest. Everything not labelled `slow` also runs under the sanitizers. Tests
-# labelled `gpu` use a GPU if there is one, and are part of the bundle (make gpu-bundle). BUSY marks
-# a test whose own code takes time: it is optimised like the rooms. Other tests are optimised only
-# lightly, which compiles faster.
+# nacre_test(NAME SOURCES a.cpp … USES room … LABELS fast|slow … COST seconds): a GoogleTest program
+# that is registered with CTest. Everything not labelled `slow` also runs under the sanitizers.
+# Tests labelled `gpu` use a GPU if there is one, and are part of the bundle (make gpu-bundle). BUSY
+# marks a test whose own code takes time: it is optimised like the rooms. Other tests are optimised
+# only lightly, which compiles faster. COST is about the number of seconds that a long test takes:
+# CTest starts the longest tests first, so that none is left over at the end. Tests that mostly wait
+# have one, too, because other tests run beside them.
 function(nacre_test name)
-  cmake_parse_arguments(arg "BUSY" "" "SOURCES;USES;LABELS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "BUSY" "COST" "SOURCES;USES;LABELS;LINKS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
   foreach(room ${arg_USES})
     target_link_libraries(test_${name} PRIVATE nacre_${room})
@@ -100,8 +107,10 @@ function(nacre_test name)
   endif()
   add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
-  if(arg_BUSY)
-    set_tests_properties(${name} PROPERTIES COST 50)  # long ones first, lest one is left over at the end
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  elseif(arg_BUSY)
+    set_tests_properties(${name} PROPERTIES COST 5)
   endif()
   if("gpu" IN_LIST arg_LABELS)
     # The test lies beside the plug-in, where the program looks for it.
@@ -165,6 +174,9 @@ function(nacre_precompile_now target)
     if("<gtest/gtest.h>" IN_LIST ARGN)
       target_link_libraries(${donor} PRIVATE GTest::gtest)
     endif()
+    if("<fmt/format.h>" IN_LIST ARGN)
+      target_link_libraries(${donor} PRIVATE fmt::fmt)
+    endif()
     target_compile_features(${donor} PRIVATE cxx_std_20)
     target_compile_options(${donor} PRIVATE ${options})
     if(NACRE_SANITIZE)
@@ -195,8 +207,12 @@ function(nacre_compile_together_now target)
       list(APPEND paths ${source})
     endif()
   endforeach()
-  execute_process(COMMAND python3 -B ${PROJECT_SOURCE_DIR}/scripts/together.py ${paths}
-    OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
+  list(LENGTH paths count)
+  set(lines "")
+  if(count GREATER 1)
+    execute_process(COMMAND python3 -B ${PROJECT_SOURCE_DIR}/scripts/together.py ${paths}
+      OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
+  endif()
   string(REPLACE "\n" ";" lines "${lines}")
   foreach(line ${lines})
     string(REGEX MATCH "^([0-9]+) (.*)$" match "${line}")

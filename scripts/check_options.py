@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests" / "apps" / "matrix"))
 import table
 
 # The files that describe these commands and the options they share.
-SOURCES = ("options", "train", "evaluate", "plan", "recommend", "explain", "partition")
+SOURCES = ("options", "options_ranks", "train", "evaluate", "plan", "recommend", "explain", "partition", "simulate")
 # Matches add_option("--name,-n", …), add_flag, add_call, ….
 ADDED = re.compile(r"\badd_\w+\s*\(\s*\"(-[^\"]+)\"")
 

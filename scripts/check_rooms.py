@@ -22,18 +22,20 @@ MAY_USE = {
     "cost": ("graph", "dfg"),
     "device": ("cost",),
     "cuda": ("device",),
+    "nccl": ("device",),
     "gtask": ("graph", "dfg"),
     "kernel": ("tensor", "gtask"),
     "sample": ("graph",),
-    "place": ("sample", "cost"),
+    "place": ("sample", "partition", "cost"),
     "partition": ("graph", "cost"),
     "cluster": ("graph", "cost", "partition"),
     "mpi": ("cluster",),
     "schedule": ("cost", "sample"),
+    "tier": ("schedule",),
     "plan": ("data", "model", "cost", "gtask", "kernel", "place", "cluster", "schedule"),
     "engine": ("kernel", "plan", "device", "sample", "schedule", "cluster", "partition"),
-    "train": ("engine",),
-    "report": ("train",),
+    "train": ("engine", "tier"),
+    "report": ("base",),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)

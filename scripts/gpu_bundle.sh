@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Gathers in build/bundle what a machine with a GPU needs to run nacre and its GPU tests: program,
 # plug-in, test programs, and the shared libraries they use. Only the NVIDIA driver and the CUDA
-# libraries (NVRTC, cuBLASLt) must be installed there. The argument is the build folder; the default
-# is build/cuda.
+# libraries (NVRTC, cuBLASLt) must be installed there. The same files are packed as
+# build/bundle.tar.gz, which is what is carried to that machine. The argument is the build folder;
+# the default is build/cuda.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,6 +24,7 @@ done < <(ctest --test-dir "$build" --label-regex '^gpu$' --show-only=json-v1 |
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib" "$bundle/lib/cxx"
+[ -f "$build/libnacre_nccl.so" ] && further+=("$build/libnacre_nccl.so")
 cp "$build/nacre" "$build/libnacre_cuda.so" "${tests[@]}" ${further[@]+"${further[@]}"} "$bundle/"
 cp scripts/gpu_test.sh scripts/gpu_env.sh "$bundle/"
 printf '%s\n' "${tests[@]##*/}" >"$bundle/tests.txt"
@@ -41,6 +43,9 @@ for program in "$bundle"/nacre "$bundle"/libnacre_cuda.so "$bundle"/test_*; do l
 find "$bundle/lib" -maxdepth 1 \( -name 'libstdc++.so*' -o -name 'libgcc_s.so*' \) -exec mv -t "$bundle/lib/cxx" {} +
 
 find "$bundle" -type f \( -name 'test_*' -o -name nacre -o -name '*.so*' \) -exec strip --strip-unneeded {} +
+archive=$bundle.tar.gz
+tar czf "$archive" -C "${bundle%/*}" "${bundle##*/}"
 size_mib=$(($(du -sk "$bundle" | cut -f1) / 1024))
-echo "bundle: $bundle, ${#tests[@]} test programs, $size_mib MiB"
-[ "$size_mib" -lt "$limit_mib" ] || { echo "gpu_bundle: larger than $limit_mib MiB" >&2; exit 1; }
+packed_mib=$(($(du -sk "$archive" | cut -f1) / 1024))
+echo "bundle: $bundle, ${#tests[@]} test programs, $size_mib MiB; packed as $archive, $packed_mib MiB"
+[ "$packed_mib" -lt "$limit_mib" ] || { echo "gpu_bundle: $archive is larger than $limit_mib MiB" >&2; exit 1; }

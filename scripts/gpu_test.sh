@@ -52,8 +52,10 @@ echo "$devices"
 if grep -q '^cuda:' <<<"$devices"; then export NACRE_TEST_DEVICE=cuda; fi
 
 # The compiler takes most of the time, so the cases of each program are divided among processes. A
-# sanitizer makes some cases far slower than others, so the shares are small there.
+# sanitizer makes some cases far slower than others, so the shares are small there, and tests of
+# values try a part of their plans and graphs, as they do under the address sanitizer.
 workers=$(nproc)
+[ -z "$tool" ] || export NACRE_SANITIZED=1
 shares=$((workers < 12 ? workers : 12))
 [ -z "$tool" ] || shares=$((shares * 2))
 if [ -n "$logs" ]; then

@@ -4,6 +4,7 @@ compiler's time goes into headers and templates that the sources share, so this 
 
 Called with paths of sources, it prints a line `GROUP PATH` for each source that goes together with
 others. cmake/nacre.cmake builds these groups; tidy.py checks others of the same kind."""
+import collections
 import pathlib
 import re
 import sys
@@ -17,27 +18,37 @@ DEFINED = re.compile(r"^(?!//|#|using |namespace |template)\w[^(={;\n]*?(?<!:)\b
 MACROS = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|[A-Z][A-Z_]+)$")
 # A macro at the margin of a source would change the sources after it.
 MACRO_DEFINED = re.compile(r"^#\s*define\s+(\w+)", re.M)
+# Source text for other compilers, and a word after the name of a class, define nothing.
+NO_NAMES = re.compile(r'R"(\w*)\(.*?\)\1"| final\b', re.S)
 TOGETHER = 12
 
 
 def names_in(text):
     """Returns the names that a source defines for itself."""
+    text = NO_NAMES.sub("", text)
     return {name for name in DEFINED.findall(text) if not MACROS.match(name)} | set(MACRO_DEFINED.findall(text))
 
 
 def groups_of(paths, key, read, most=TOGETHER):
-    """Returns lists of paths with equal key(path) that define no name twice."""
+    """Returns lists of paths with equal key(path) that define no name twice. Sources that share
+    names with many others are dealt out first, each to the smallest group that it fits into, so
+    that few sources are left alone."""
+    names = {path: names_in(read(path)) for path in paths}
+    defined = collections.Counter(name for path in paths for name in names[path])
+    clashes = {path: sum(defined[name] - 1 for name in names[path]) for path in paths}
     groups = []
-    for path in paths:
-        names = names_in(read(path))
-        for group in groups:
-            if group["key"] == key(path) and len(group["paths"]) < most and not names & group["names"]:
-                break
+    for path in sorted(paths, key=lambda path: -clashes[path]):
+        fitting = [group for group in groups if group["key"] == key(path) and len(group["paths"]) < most
+                   and not names[path] & group["names"]]
+        same = sum(1 for other in paths if key(other) == key(path))
+        made = sum(1 for group in groups if group["key"] == key(path))
+        if fitting and made * most >= same:
+            group = min(fitting, key=lambda group: len(group["paths"]))
         else:
             group = {"key": key(path), "paths": [], "names": set()}
             groups.append(group)
         group["paths"].append(path)
-        group["names"] |= names
+        group["names"] |= names[path]
     return groups
 
 

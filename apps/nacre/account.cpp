@@ -8,6 +8,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 #include "nacre/train/device.h"
+#include "nacre/train/disk_tier.h"
 #include "nacre/train/estimate.h"
 
 namespace nacre::cli {
@@ -15,14 +16,33 @@ namespace {
 
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
+// Returns the sizes of the data without features that stay on disk.
+std::optional<DataSizes> sizes_in_memory(const RunConfig& config) {
+  std::optional<DataSizes> sizes = data_sizes(config.data, config.load);
+  if (!sizes || config.mode != "minibatch" || sizes->mapped < sizes->feature_bytes) return sizes;
+  const int64_t on_disk = bytes_on_disk(config, sizes->feature_bytes);
+  sizes->mapped -= on_disk;
+  sizes->reading -= on_disk;
+  return sizes;
+}
+
 }  // namespace
+
+std::string items_json(const std::vector<MemoryItem>& items) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::object();
+  // Two parts may have the same name.
+  for (const MemoryItem& item : items) parts[item.what] = parts.value(item.what, int64_t{0}) + item.bytes;
+  return parts.dump();
+}
 
 MemoryAccount::MemoryAccount(RunConfig& config, const RunPurpose& purpose) : purpose_(purpose) {
   config.program_bytes = program_bytes();
   config_ = config;
-  const std::optional<DataSizes> sizes = data_sizes(config.data, config.load);
+  const std::optional<DataSizes> sizes = sizes_in_memory(config);
   if (!sizes) return;
   mapped_ = sizes->mapped;
+  // Checking every byte of features that stay on disk would read them as a whole.
+  if (config.mode == "minibatch" && bytes_on_disk(config, sizes->feature_bytes) > 0) config.load.verify = false;
   bill_ = bill_before_reading(config, *sizes, purpose);
   require_fit(bill_, host_bound(config, choose_device(config.device, config.precision).gpu));
   require_device(config, *sizes, purpose.trains);
@@ -50,12 +70,19 @@ std::string MemoryAccount::phases_json() const {
   return phases.dump();
 }
 
+std::string MemoryAccount::bill_json() const {
+  nlohmann::ordered_json phases = nlohmann::ordered_json::array();
+  for (const MemoryPhase& phase : bill_.phases)
+    phases.push_back({{"phase", phase.name}, {"items", nlohmann::ordered_json::parse(items_json(phase.items))}});
+  return phases.dump();
+}
+
 std::string MemoryAccount::closing_line() const {
   return fmt::format("memory: {} planned, {} at the peak of the process", size_of(planned()), size_of(peak_memory()));
 }
 
 void show_estimate(const RunConfig& config) {
-  const std::optional<DataSizes> sizes = data_sizes(config.data, config.load);
+  const std::optional<DataSizes> sizes = sizes_in_memory(config);
   if (!sizes || !sizes->counted) {
     throw UserError("--bill", "the sizes of " + config.data + " are not known before it is read",
                     "leave --bill out, or convert the data to a .nacre file");

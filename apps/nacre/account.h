@@ -10,8 +10,9 @@ namespace nacre::cli {
 
 class MemoryAccount {
  public:
-  // Counts the program itself as part of config.memory_limit. Throws UserError if the part of the
-  // bill that is already certain does not fit into the memory of the host or of the GPU.
+  // Counts the program itself as part of config.memory_limit. If features stay on disk, their bytes
+  // will not be checked when the file is read (config.load.verify). Throws UserError if the part of
+  // the bill that is already certain does not fit into the memory of the host or of the GPU.
   MemoryAccount(RunConfig& config, const RunPurpose& purpose);
 
   // Takes the bill of a session that has been made. planned() returns its largest phase.
@@ -23,6 +24,8 @@ class MemoryAccount {
   int64_t planned() const { return bill_.bytes(); }
   // Returns the phases as JSON: {"reading": MiB, …}.
   std::string phases_json() const;
+  // Returns all parts of the phases as JSON: [{"phase": NAME, "items": {WHAT: BYTES}}, …].
+  std::string bill_json() const;
   // Returns the line "memory: … planned, … at the peak of the process".
   std::string closing_line() const;
 
@@ -32,6 +35,9 @@ class MemoryAccount {
   Bill bill_;
   int64_t mapped_ = 0;
 };
+
+// Returns the parts of a bill as JSON: {WHAT: BYTES, …}.
+std::string items_json(const std::vector<MemoryItem>& items);
 
 // Prints the bill of a run, estimated from the headers of its data. Throws UserError if the headers
 // do not give the sizes.

@@ -132,11 +132,13 @@ void run_cpu(BenchCommand& c, const Command& command) {
 }  // namespace
 
 void add_bench(Command app) {
-  Command bench = app.add_subcommand("bench", "run a benchmark: cpu, gpu, sampling, wisegraph, graphtensor or nugnn");
+  Command bench =
+      app.add_subcommand("bench", "run a benchmark: cpu, gpu, sampling, placement, wisegraph, graphtensor or nugnn");
   bench.require_subcommand();
   add_bench_gpu(bench);
   add_bench_graphtensor(bench);
   add_bench_nugnn(bench);
+  add_bench_placement(bench);
   add_bench_sampling(bench);
   add_bench_wisegraph(bench);
   Command command =

@@ -51,7 +51,7 @@ int64_t width_of(const std::string& graph, size_t at) {
   return width;
 }
 
-void run(GraphTensorCommand& c, const Command& command) {
+void run_graphtensor(GraphTensorCommand& c, const Command& command) {
   GraphTensorOptions& o = c.options;
   if (!c.graphs.empty()) o.graphs = split_list(c.graphs);
   if (!c.models.empty()) o.models = split_list(c.models);
@@ -203,7 +203,7 @@ void add_bench_graphtensor(Command bench) {
       .show_default()
       .positive();
   command.add_option("--out", o.out, "folder for CSV, JSON and SVG files").show_default();
-  command.callback([c, command] { run(*c, command); });
+  command.callback([c, command] { run_graphtensor(*c, command); });
 }
 
 }  // namespace nacre::cli

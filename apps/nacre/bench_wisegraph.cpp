@@ -13,6 +13,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/pending_file.h"
+#include "nacre/train/rank_devices.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -22,14 +23,16 @@ struct Figure {
   const char* name;
   void (*run)(WiseBench&);
 };
-constexpr Figure kFigures[] = {
-    {"13", bench_epochs},     {"15", bench_pictures},        {"16", bench_stages},   {"17", bench_duplication},
-    {"18", bench_batches},    {"19", bench_outliers},        {"t3", bench_overhead}, {"cost-model", bench_cost_model},
-    {"dkp", bench_placement}, {"partition", bench_partition}};
+constexpr Figure kFigures[] = {{"13", bench_epochs},         {"15", bench_pictures},
+                               {"16", bench_stages},         {"17", bench_duplication},
+                               {"18", bench_batches},        {"19", bench_outliers},
+                               {"20", bench_rank_placement}, {"t2", bench_rank_epochs},
+                               {"t3", bench_overhead},       {"cost-model", bench_cost_model},
+                               {"dkp", bench_placement},     {"partition", bench_partition}};
 
 struct WiseCommand {
   WiseOptions options;
-  std::string graphs, models, figures;
+  std::string graphs, models, figures, devices;
   bool cost_model = false, outliers = false, dkp = false, partition = false;
 };
 
@@ -47,7 +50,23 @@ std::string scaled(const std::string& spec, double factor) {
   return fmt::format("{}@{:.6g}", spec.substr(0, at), scale * factor);
 }
 
-void run(WiseCommand& c, const Command& command) {
+// Reads --devices into the options. Throws UserError if neither Fig. 20 nor Table 2 is measured,
+// because only these use several devices.
+void take_devices(WiseCommand& c) {
+  std::vector<std::string>& figures = c.options.figures;
+  const auto uses = [](const std::string& figure) { return figure == "20" || figure == "t2"; };
+  if (std::none_of(figures.begin(), figures.end(), uses)) {
+    throw UserError("--devices", "is for the figures 20 and t2, which are not measured",
+                    "add --figures 20,t2, or leave it out");
+  }
+  c.options.devices.clear();
+  for (const std::string& name : split_list(c.devices)) c.options.devices.push_back(device_name(name));
+  RunConfig config = c.options.config;
+  config.ranks.devices = c.options.devices;
+  check_ranks(config);
+}
+
+void run_wisegraph(WiseCommand& c, const Command& command) {
   WiseOptions& o = c.options;
   if (!c.graphs.empty()) o.graphs = split_list(c.graphs);
   if (!c.models.empty()) o.models = split_list(c.models);
@@ -60,9 +79,10 @@ void run(WiseCommand& c, const Command& command) {
   for (const std::string& figure : o.figures) {
     if (std::none_of(std::begin(kFigures), std::end(kFigures), [&](const Figure& f) { return figure == f.name; })) {
       throw UserError("--figures", "'" + figure + "' is not a figure of this benchmark",
-                      "choose from 13, 15, 16, 17, 18, 19 and t3");
+                      "choose from 13, 15, 16, 17, 18, 19, 20, t2 and t3");
     }
   }
+  if (!c.devices.empty()) take_devices(c);
   for (const std::string& model : o.models) model_info(model);
   apply_execution(o.config);
   Situation situation = situation_of(o.config);
@@ -129,6 +149,7 @@ void WiseBench::say(const std::string& line) const { log_info(line); }
 
 void WiseBench::keep(const std::string& name, const std::string& title, const Report& report) {
   write(options_.out + "/" + name + ".csv", report.csv());
+  write(options_.out + "/" + name + ".json", report.json());
   if (!title.empty()) fmt::print("\n{}\n{}", title, report.text());
   std::fflush(stdout);
 }
@@ -152,13 +173,17 @@ void add_bench_wisegraph(Command bench) {
   o.config.model.dropout = 0.5;
   o.config.device = "cpu";
   add_execution_options(command, o.config);
-  // The figures compare plans of their own, on the CPU.
+  // The figures choose their plans, and most of them also the CPU, by themselves, so the user
+  // cannot set these options.
   command.without({"--device", "--precision", "--mode", "--plan", "--recompute", "--deterministic", "--no-plan-cache"});
   add_talk_options(command);
   command.add_option("--graphs", c->graphs, "comma-separated; default twin:arxiv and three more");
   command.add_option("--models", c->models, "comma-separated; default gcn,sage,gat,rgcn,sage-lstm");
   command.add_option("--figures", c->figures,
-                     "figures to measure, from 13,15,16,17,18,19,t3; default: all, or none if a flag below is given");
+                     "figures to measure, from 13,15,16,17,18,19,20,t2,t3; default: all but 20 and t2, or none if a\n"
+                     "flag below is given");
+  command.add_option("--devices", c->devices,
+                     "devices of the figures 20 and t2, as nacre train takes them; default cpu:1,cpu:1");
   command.add_option("--hidden", o.config.model.hidden).show_default().positive();
   command.add_option("--layers", o.config.model.layers).show_default().positive();
   command.add_option("--heads", o.config.model.heads, "attention heads of gat; default 4");
@@ -169,12 +194,12 @@ void add_bench_wisegraph(Command bench) {
       .show_default()
       .positive();
   command.add_option("--limit-s", o.limit, "seconds of a step; slower plans are given up").show_default().positive();
-  command.add_option("--out", o.out, "folder for CSV and SVG files").show_default();
+  command.add_option("--out", o.out, "folder for CSV, JSON and SVG files").show_default();
   command.add_flag("--cost-model", c->cost_model, "how well the cost model ranks plans and predicts kernels");
   command.add_flag("--outliers", c->outliers, "Fig. 19: outliers run separately, or like the rest");
   command.add_flag("--dkp", c->dkp, "GCN's order of sum and product, chosen and measured, over sizes");
   command.add_flag("--partition", c->partition, "time to partition twin:reddit, by size and table");
-  command.callback([c, command] { run(*c, command); });
+  command.callback([c, command] { run_wisegraph(*c, command); });
 }
 
 }  // namespace nacre::cli

@@ -17,6 +17,8 @@ struct WiseOptions {
   std::vector<std::string> graphs = {"twin:arxiv", "twin:products@0.1", "twin:reddit@0.1", "twin:proteins@0.25"};
   std::vector<std::string> models = {"gcn", "sage", "gat", "rgcn", "sage-lstm"};
   std::vector<std::string> figures;
+  // The devices of Fig. 20 and Table 2.
+  std::vector<std::string> devices = {"cpu:1", "cpu:1"};
   int epochs = 6;           // number of timed epochs
   double scale = 1;         // factor on the size of every graph
   double lstm_scale = 0.1;  // further factor for models that read sequences
@@ -58,13 +60,15 @@ class WiseBench {
   std::vector<std::string> files_;
 };
 
-void bench_epochs(WiseBench& bench);       // Fig. 13
-void bench_pictures(WiseBench& bench);     // Fig. 15
-void bench_stages(WiseBench& bench);       // Fig. 16
-void bench_duplication(WiseBench& bench);  // Fig. 17
-void bench_batches(WiseBench& bench);      // Fig. 18
-void bench_outliers(WiseBench& bench);     // Fig. 19
-void bench_overhead(WiseBench& bench);     // Table 3
+void bench_epochs(WiseBench& bench);          // measures Fig. 13
+void bench_pictures(WiseBench& bench);        // measures Fig. 15
+void bench_stages(WiseBench& bench);          // measures Fig. 16
+void bench_duplication(WiseBench& bench);     // measures Fig. 17
+void bench_batches(WiseBench& bench);         // measures Fig. 18
+void bench_outliers(WiseBench& bench);        // measures Fig. 19
+void bench_rank_placement(WiseBench& bench);  // measures Fig. 20
+void bench_rank_epochs(WiseBench& bench);     // measures Table 2
+void bench_overhead(WiseBench& bench);        // measures Table 3
 void bench_cost_model(WiseBench& bench);
 void bench_placement(WiseBench& bench);  // --dkp
 void bench_partition(WiseBench& bench);

@@ -8,8 +8,9 @@
 namespace nacre::cli {
 namespace {
 
+// Threads of a Python program may read settings at the same time.
 std::set<std::string>& names_set_by_run() {
-  static std::set<std::string> names;
+  static thread_local std::set<std::string> names;
   return names;
 }
 

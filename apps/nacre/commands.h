@@ -18,12 +18,15 @@ void add_partition(Command app);
 void add_plan(Command app);
 void add_explain(Command app);
 void add_profile(Command app);
+void add_simulate(Command app);
 void add_train(Command app);
 void add_eval(Command app);
 void add_predict(Command app);
+void add_report(Command app);
 void add_bench(Command app);
 void add_bench_gpu(Command bench);
 void add_bench_nugnn(Command bench);
+void add_bench_placement(Command bench);
 void add_bench_sampling(Command bench);
 void add_bench_wisegraph(Command bench);
 

@@ -12,6 +12,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/train/config.h"
+#include "nesting.h"
 #include "spelling.h"
 
 namespace nacre::cli {
@@ -20,62 +21,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostBytes = size_t{1} << 20;
-constexpr int kDeepest = 4;
-
-// Counts the nesting of a file before it is parsed, because parsers need memory for every level. It
-// counts brackets and the dots of keys, outside of strings and comments.
-class Depth {
- public:
-  Depth(const std::string& text, bool comments) : text_(text), comments_(comments) {}
-
-  // Returns the line with too many levels; 0 if there is none.
-  int64_t too_deep_line() {
-    for (; at_ < text_.size(); ++at_) {
-      const char c = text_[at_];
-      if (c == '\n') {
-        ++line_;
-        dots_ = 0;
-      } else if (c == '"' || c == '\'') {
-        skip_string(c);
-      } else if (c == '#' && comments_) {
-        while (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
-      } else if (c == '[' || c == '{') {
-        dots_ = 0;
-        ++open_;
-      } else if (c == ']' || c == '}') {
-        --open_;
-      } else if (c == '=' || c == ',') {
-        dots_ = 0;
-      } else if (c == '.') {
-        ++dots_;
-      }
-      if (dots_ >= kDeepest || open_ > kDeepest) return line_;
-    }
-    return 0;
-  }
-
- private:
-  void skip_string(char quote) {
-    const std::string three(3, quote);
-    const bool long_one = comments_ && text_.compare(at_, 3, three) == 0;
-    at_ += long_one ? 3 : 1;
-    for (; at_ < text_.size(); ++at_) {
-      if (text_[at_] == '\n') ++line_;
-      if (text_[at_] == '\\' && quote == '"') {
-        ++at_;
-      } else if (long_one ? text_.compare(at_, 3, three) == 0 : text_[at_] == quote || text_[at_] == '\n') {
-        at_ += long_one ? 2 : 0;
-        return;
-      }
-    }
-  }
-
-  const std::string& text_;
-  bool comments_;
-  size_t at_ = 0;
-  int64_t line_ = 1;
-  int dots_ = 0, open_ = 0;
-};
 
 [[noreturn]] void fail(const std::string& where, const std::string& what, const std::string& remedy = "") {
   throw UserError(where, what, remedy);
@@ -129,8 +74,6 @@ class Words {
 
 // ---- TOML
 
-std::string at_line(const std::string& path, int64_t line) { return path + ", line " + std::to_string(line); }
-
 std::string toml_value(const std::string& where, const std::string& key, const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
@@ -158,8 +101,7 @@ void add_table(const std::string& path, const toml::table& table, bool knobs, Wo
 }
 
 void read_toml(const std::string& path, const std::string& text, Words& words) {
-  if (const int64_t line = Depth(text, true).too_deep_line(); line > 0)
-    fail(at_line(path, line), fmt::format("is nested deeper than {} levels", kDeepest));
+  refuse_nesting(path, text, true);
   toml::table table;
   try {
     table = toml::parse(text, path);
@@ -235,8 +177,7 @@ void add_json(const std::string& path, const std::string& section, const json& o
 }
 
 void read_json(const std::string& path, const std::string& text, Words& words) {
-  if (const int64_t line = Depth(text, false).too_deep_line(); line > 0)
-    fail(at_line(path, line), fmt::format("is nested deeper than {} levels", kDeepest));
+  refuse_nesting(path, text, false);
   json object;
   try {
     object = json::parse(text);
@@ -259,7 +200,7 @@ void leave_out_devices(const std::set<std::string>& by_hand, FileSettings& setti
   if (by_hand.contains("--devices")) {
     names = {"--device", "--threads", "--shares"};
   } else if (by_hand.contains("--device") || by_hand.contains("--threads")) {
-    names = {"--devices", "--shares", "--partition", "--halo-rows", "--no-overlap", "--comm-timeout"};
+    names = {"--devices", "--shares", "--partition", "--halo-rows", "--no-overlap", "--comm", "--comm-timeout"};
   }
   for (const std::string& name : names) {
     if (settings.of_runs.contains(name))

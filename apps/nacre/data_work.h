@@ -13,7 +13,7 @@ struct DataCommand {
   RunConfig config;  // the source and how to read it
   std::string output;
   bool json = false;
-  bool memory_given = false;  // --memory
+  bool memory_given = false;  // whether --memory was given
   bool force = false;         // replace an output that already exists
   bool sizes = false;         // print the sizes from the headers only
   ConvertOptions convert;

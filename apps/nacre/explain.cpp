@@ -10,6 +10,7 @@
 
 #include "account.h"
 #include "commands.h"
+#include "feature_report.h"
 #include "gpu_profile.h"
 #include "matters.h"
 #include "nacre/base/error.h"
@@ -20,11 +21,14 @@
 #include "nacre/base/warnings.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
+#include "nacre/place/compare.h"
 #include "nacre/plan/explain.h"
 #include "nacre/plan/operands.h"
 #include "nacre/train/gpu_device.h"
 #include "options.h"
 #include "planned.h"
+#include "ranks.h"
+#include "ranks_plan.h"
 #include "summary.h"
 
 namespace nacre::cli {
@@ -35,6 +39,7 @@ struct ExplainCommand {
   std::string run;
   int steps = 3;
   double budget = 2;
+  std::string profile;  // file that the corrected profile is written to (--save-profile)
   bool json = false;
   bool all = false;
 };
@@ -85,9 +90,9 @@ std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks,
 }
 
 // Returns the profile that the kernels of this session are compared with.
-DeviceProfile profile_of(const VertexModel& session) {
-  if (session.device().on_host()) return machine_profile();
-  GpuContext& gpu = gpu_of(session.device());
+DeviceProfile profile_of(const RunDevice& device) {
+  if (device.on_host()) return machine_profile();
+  GpuContext& gpu = gpu_of(device);
   return planning_profile(gpu_profile(*device_plugin(), gpu.device()), gpu.options().precision);
 }
 
@@ -95,8 +100,8 @@ DeviceProfile profile_of(const VertexModel& session) {
 struct KernelRate {
   size_t kernel = 0;
   double seconds = 0;
-  double bytes = 0;  // per second, counting the bytes it must move
-  double flops = 0;  // per second
+  double bytes = 0;  // bytes per second, counting the bytes that it must move
+  double flops = 0;  // operations per second
 };
 
 std::vector<KernelRate> kernel_rates(const Explanation& e) {
@@ -144,10 +149,16 @@ std::string with_rates(const std::string& json, const std::vector<KernelRate>& r
   return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+std::string with_ranks(const std::string& json, const RanksSummary& ranks) {
+  auto j = parse_json<nlohmann::ordered_json>(json, "explanation");
+  j["several_devices"] = planned_ranks_json(ranks);
+  return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 // Reports every table that a kernel runs; in mini-batches, on the block of the first layer.
 std::vector<TableReport> report_tables(const Planned& planned) {
   std::vector<TableReport> reports;
-  const Plan& plan = planned.model().plan();
+  const Plan& plan = planned.plan();
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const PartitionTable& table = plan.kernels[k].table;
     if (table.empty()) continue;
@@ -187,8 +198,25 @@ bool has_chosen(const Explanation& e, const Candidate& c) {
   return true;
 }
 
+// Writes the profile to a file, with the rates of each kind of kernel corrected by what was
+// measured in this run.
+void save_corrected(const std::string& path, DeviceProfile profile, const Explanation& e, const Blocks& blocks) {
+  std::vector<Timing> samples;
+  for (size_t k = 0; k < e.kernels.size(); ++k) {
+    const Kernel& kernel = e.plan.kernels[k];
+    if (e.kernels[k].measured > 0 && kernel.kind != KernelKind::exchange)
+      samples.push_back({kernel_work(kernel, e.plan, blocks, profile.cache_bytes), e.kernels[k].measured});
+  }
+  profile.model.correct(samples);
+  write_file(path, profile_json(profile) + "\n");
+  log_info("profile: " + printable(path));
+}
+
 // Refuses options that contradict --run, which takes the settings from the run's folder.
 void check(const ExplainCommand& c, const Command& command) {
+  if (!c.profile.empty() && c.steps == 0)
+    throw UserError("--save-profile", "needs measured kernels, and --steps 0 measures none", "leave one of them out");
+  if (!c.profile.empty()) PendingFile::check(c.profile);
   if (c.run.empty()) {
     if (c.config.data.empty()) throw UserError("--data", "is required", "or name a run folder with --run");
     return;
@@ -222,7 +250,7 @@ Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& pr
   e.source = session.planning().source;
   e.search_seconds = session.planning().search.seconds;
   e.written = planned.written();
-  e.plan = session.plan();
+  e.plan = planned.plan();
   e.work_before = count_dfg_work(e.written, planned.blocks());
   e.work_after = count_dfg_work(e.plan.dfg, planned.blocks());
   e.sites = find_sites(prepare_dfg(e.written, planned.blocks(), e.plan.options));
@@ -239,12 +267,31 @@ Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& pr
   return e;
 }
 
-Summary summarise(const ExplainCommand& c, const Planned& planned, const Explanation& e) {
+// Returns the methods of placing feature rows, and what an epoch would load with each; empty if
+// there was nothing to choose.
+std::vector<JudgedPlacement> judged_placements(const Planned& planned) {
+  return planned.batches() == nullptr ? std::vector<JudgedPlacement>() : planned.batches()->judged_placements();
+}
+
+std::string with_placements(const std::string& text, const std::vector<JudgedPlacement>& methods) {
+  auto json = nlohmann::ordered_json::parse(text);
+  json["placements"] = placements_json(methods);
+  return json.dump(2);
+}
+
+std::string placements_text(const std::vector<JudgedPlacement>& methods) {
+  return methods.empty()
+             ? ""
+             : "feature rows that an epoch would load, by method of --placement:\n" + compared_text(methods);
+}
+
+Summary summarise(const ExplainCommand& c, const Planned& planned, const Explanation& e, const RanksSummary* ranks) {
   const VertexModel& session = planned.model();
   Summary s;
   s.planned = &planned;
   s.plan = &e.plan;
-  s.device = session.device().name();
+  s.ranks = ranks;
+  s.device = device_text(session);
   s.precision = c.config.precision;
   s.memory = session.memory();
   if (!session.device().on_host()) s.host_memory = session.host().training;
@@ -258,7 +305,7 @@ Summary summarise(const ExplainCommand& c, const Planned& planned, const Explana
   return s;
 }
 
-void run(ExplainCommand& c, const Command& command) {
+void run_explain(ExplainCommand& c, const Command& command) {
   check(c, command);
   if (!c.run.empty()) apply_run(c);
   apply_execution(c.config);
@@ -270,17 +317,21 @@ void run(ExplainCommand& c, const Command& command) {
   Planned planned(std::move(dataset), c.config, true);
   for (const std::string& note : planned.model().notes()) log_note(note);
   account.present(planned.model().host());
-  const DeviceProfile profile = profile_of(planned.model());
+  const DeviceProfile profile = profile_of(planned.device());
+  const bool several = planned.several() != nullptr;
+  const RanksSummary ranks = several ? summarise_ranks(planned) : RanksSummary();
   const Explanation e = explain(c, planned, profile);
-  const std::vector<KernelRate> rates =
-      planned.model().device().on_host() ? std::vector<KernelRate>{} : kernel_rates(e);
+  const std::vector<KernelRate> rates = planned.device().on_host() ? std::vector<KernelRate>{} : kernel_rates(e);
+  const std::vector<JudgedPlacement> placements = judged_placements(planned);
+  if (!c.profile.empty()) save_corrected(c.profile, profile, e, planned.blocks());
   if (c.json) {
-    fmt::print("{}\n", with_rates(explain_json(e), rates, profile));
+    const std::string json = with_placements(with_rates(explain_json(e), rates, profile), placements);
+    fmt::print("{}\n", several ? with_ranks(json, ranks) : json);
     return;
   }
-  Summary summary = summarise(c, planned, e);
+  Summary summary = summarise(c, planned, e, several ? &ranks : nullptr);
   summary.host_bytes = account.planned();
-  fmt::print("{}{}", summary_text(summary), alternatives_text(e));
+  fmt::print("{}{}{}", summary_text(summary), alternatives_text(e), placements_text(placements));
   if (!c.all) {
     fmt::print("{:<10}nacre explain -v shows every choice, kernel, gTask and alternative\n", "more");
     return;
@@ -297,9 +348,10 @@ void add_explain(Command app) {
   add_data_options(command, c->config, false);
   add_model_options(command, c->config);
   add_execution_options(command, c->config);
+  add_rank_options(command, c->config);
   add_pass_option(command, c->config);
   add_batch_options(command, c->config);
-  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream"});
+  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--comm"});
   add_planned_epochs(command, c->config);
   add_talk_options(command);
   command.add_option("--run", c->run, "explain the plan of this run folder");
@@ -311,10 +363,13 @@ void add_explain(Command app) {
                   "seconds for timing alternatives if the plan was not searched for in this call")
       .show_default()
       .not_negative();
+  command.add_option("--save-profile", c->profile,
+                     "write the rates of the device, corrected by the measured kernels, to this JSON file for nacre\n"
+                     "simulate");
   command.add_flag("--json", c->json, "print one JSON object instead of text");
   command.callback([c, command] {
     c->all = command.get_option("--verbose").given();
-    run(*c, command);
+    run_explain(*c, command);
   });
 }
 

@@ -11,7 +11,7 @@
 #include "gpu_profile.h"
 #include "nacre/base/log.h"
 #include "nacre/base/philox.h"
-#include "nacre/kernel/cuda/params.h"
+#include "nacre/kernel/cuda/load_rows.h"
 
 namespace nacre::cli {
 namespace {
@@ -93,6 +93,8 @@ class Bench {
     p.bf16 = product_rate(GemmType::bf16);
     launches(p);
     transfers(p);
+    p.link_64 = link_gather(64);
+    p.link_256 = link_gather(256);
     device_.trim();
     return p;
   }
@@ -109,10 +111,13 @@ class Bench {
   template <class Params>
   Kernel load(const char* name, const std::string& text) {
     const cuda::Source source = cuda::Entry(name, "").takes<Params>().source(text, kThreads);
+    return {source, loaded(source)};
+  }
+  DeviceFunction loaded(const cuda::Source& source) {
     const int arch = device_.info().arch;
     const auto again = [&] { return compile_again(plugin_, source.text, source.name, arch); };
     const std::string image = compile_cached(plugin_, source.text, source.name, arch);
-    return {source, load_kernel(device_, image, source.name, again)};
+    return load_kernel(device_, image, source.name, again);
   }
   // Returns a function that launches so many blocks of a kernel.
   std::function<void(int64_t)> launcher(const Kernel& kernel, const cuda::LaunchParams& params) {
@@ -263,6 +268,39 @@ class Bench {
     p.up_pageable = up(ordinary.data());
     p.down_pinned = down(pinned.get());
     p.down_pageable = down(ordinary.data());
+  }
+
+  // Gathers rows from page-locked memory with the kernel that loads the features of batches. The
+  // rows are drawn from far more memory than a cache holds.
+  double link_gather(int64_t width) {
+    const cuda::RowFormat format{DType::f32, width};
+    const int64_t most_rows = 256 * kMiB / format.stride();
+    const int64_t most = std::min(most_rows, device_.info().free_bytes / 8 / format.stride());
+    const Memory pinned(device_.allocate_pinned(most_rows * format.stride()),
+                        [this](void* m) { device_.release_pinned(m); });
+    std::fill_n(static_cast<char*>(pinned.get()), most_rows * format.stride(), 1);
+    std::vector<uint32_t> drawn(static_cast<size_t>(most));
+    for (size_t i = 0; i < drawn.size(); ++i)
+      drawn[i] = static_cast<uint32_t>(philox(5, 0, i)[0] % static_cast<uint64_t>(most_rows));
+    const Memory ids = memory(most * 4), out = memory(most * width * 4);
+    device_.upload(ids.get(), drawn.data(), most * 4);
+    const cuda::Source source = cuda::load_rows(format, cuda::RowPlaces::by_vertex);
+    const DeviceFunction function = loaded(source);
+    const double rows_per_second = rate(256, most, [&](int64_t rows) {
+      cuda::LaunchParams params = cuda::LoadRowsParams{.base = reinterpret_cast<uint64_t>(pinned.get()),
+                                                       .buffers = nullptr,
+                                                       .holder = nullptr,
+                                                       .position = nullptr,
+                                                       .ids = ids.get(),
+                                                       .gathered = nullptr,
+                                                       .out = out.get(),
+                                                       .rows = rows};
+      cuda::check_params(source, params);
+      const std::vector<void*> pointers = params.pointers();
+      const int64_t blocks = cuda::load_blocks(format, rows, device_.info().multiprocessors);
+      return seconds([&] { device_.launch(function, {blocks, source.threads, 0}, pointers); });
+    });
+    return rows_per_second * static_cast<double>(format.bytes());
   }
 
   DevicePlugin& plugin_;

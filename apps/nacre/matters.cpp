@@ -160,21 +160,26 @@ Rules rules_of_training() {
 
 Rules rules_of_batches() {
   return {
-      {{"--batch-size", "--prefetch", "--fanout", "--sampler", "--replace", "--sample-weighted", "--budget",
-        "--norm-samples", "--walk-length", "--features-on", "--sample-on", "--no-subtasks", "--no-relax",
-        "--no-stream"},
+      {{"--batch-size",  "--prefetch",     "--fanout",       "--sampler",     "--replace",        "--sample-weighted",
+        "--budget",      "--norm-samples", "--walk-length",  "--features-on", "--feature-budget", "--placement",
+        "--locality",    "--host-rows",    "--feature-type", "--sample-on",   "--host-budget",    "--pack",
+        "--pack-folder", "--no-subtasks",  "--no-relax",     "--no-stream"},
        [](const S& s) { return s.data == DataKind::nodes && !in_batches(s); },
        "is for mini-batches, but this run trains on the whole graph",
        "add --mode minibatch, or leave it out"},
       // Without mini-batches, neither models of nodes nor recommenders use these options. They are
       // therefore refused before it is known which of the two the data are for.
-      {{"--fanout", "--sampler", "--replace", "--sample-weighted", "--budget", "--norm-samples", "--walk-length",
-        "--features-on", "--sample-on", "--no-subtasks", "--no-relax", "--no-stream"},
+      {{"--fanout",       "--sampler",     "--replace",      "--sample-weighted", "--budget",
+        "--norm-samples", "--walk-length", "--features-on",  "--feature-budget",  "--placement",
+        "--locality",     "--host-rows",   "--feature-type", "--sample-on",       "--host-budget",
+        "--pack",         "--pack-folder", "--no-subtasks",  "--no-relax",        "--no-stream"},
        [](const S& s) { return s.data == DataKind::unknown && !in_batches(s); },
        "is for mini-batches of models that classify nodes; recommenders use all neighbours",
        "leave it out, or add --mode minibatch if the data are not users and items"},
-      {{"--fanout", "--sampler", "--replace", "--sample-weighted", "--budget", "--norm-samples", "--walk-length",
-        "--features-on", "--sample-on", "--no-subtasks", "--no-relax", "--no-stream"},
+      {{"--fanout",       "--sampler",     "--replace",      "--sample-weighted", "--budget",
+        "--norm-samples", "--walk-length", "--features-on",  "--feature-budget",  "--placement",
+        "--locality",     "--host-rows",   "--feature-type", "--sample-on",       "--host-budget",
+        "--pack",         "--pack-folder", "--no-subtasks",  "--no-relax",        "--no-stream"},
        [](const S& s) { return s.data == DataKind::pairs; },
        "is for models that sample neighbours, but recommenders use all neighbours",
        "leave it out"},
@@ -194,7 +199,19 @@ Rules rules_of_batches() {
        [](const S& s) { return in_batches(s) && s.config->sampling.sampler != "saint-walk"; },
        "is a setting of the sampler saint-walk",
        "add --sampler saint-walk, or leave it out"},
-      {{"--features-on", "--sample-on"},
+      {{"--pack", "--pack-folder"},
+       [](const S& s) { return in_batches(s) && s.config->host_budget == 0; },
+       "is for features that stay on disk because of --host-budget",
+       "add --host-budget, or leave it out"},
+      {{"--pack-folder"},
+       [](const S& s) { return in_batches(s) && s.config->pack == "off"; },
+       "is the folder of packed rows, but --pack off packs none",
+       "leave it out"},
+      {{"--host-budget"},
+       [](const S& s) { return in_batches(s) && s.config->load.features_file == "learned"; },
+       "limits the memory of features that are read, but learned features are weights",
+       "leave it out"},
+      {{"--features-on", "--feature-budget", "--placement", "--locality", "--host-rows", "--sample-on"},
        [](const S& s) { return in_batches(s) && !s.gpu; },
        "is for a GPU, but the run is on the CPU",
        "add --device cuda, or leave it out"},
@@ -245,11 +262,19 @@ Rules rules_of_other_parts() {
        [](const S& s) { return leaves_out(s, {"choose_variants"}) && !s.gpu; },
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
+      {{"--disable-pass"},
+       [](const S& s) { return leaves_out(s, {"choose_early_rows"}) && !s.config->ranks.several() && !s.processes; },
+       "choose_early_rows runs on several devices only",
+       "leave it out, or add --devices"},
       // Commands that do not take --devices have options of these names with other meanings.
       {{"--shares", "--partition", "--halo-rows", "--comm-timeout", "--no-overlap"},
        [](const S& s) { return s.takes_devices && !s.config->ranks.several() && !s.processes; },
        "is for several devices, but the run has one",
        "add --devices, or leave it out"},
+      {{"--comm"},
+       [](const S& s) { return s.takes_devices && !s.launched; },
+       "is for processes that mpirun or srun has started",
+       "leave it out; in one process, GPUs read each other's memory where they can"},
       {{"--device", "--threads"},
        [](const S& s) { return s.config->ranks.several() && !s.processes; },
        "is for one device, but --devices names several",
@@ -343,7 +368,7 @@ void refuse_without_data(const Command& command) {
 
 void refuse_idle(const Command& command, const Situation& situation) {
   Situation s = situation;
-  s.takes_devices = command.has_option("--devices");
+  s.takes_devices = command.has_option("--devices") && command.has_option("--halo-rows");
   for (const Rule& rule : rules()) {
     for (const char* option : rule.options) {
       if (command.given(option) && rule.idle(s)) throw UserError(option, rule.why, rule.remedy);

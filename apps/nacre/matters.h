@@ -18,15 +18,18 @@ struct Situation {
   const RunConfig* config = nullptr;
   std::vector<std::string> models;  // several if a benchmark compares them
   bool gpu = false;
-  bool processes = false;  // MPI has started several processes, and --devices does not name theirs
+  bool launched = false;  // whether MPI has started several processes
+  // Whether MPI has started several processes whose devices --devices does not name.
+  bool processes = false;
   DataKind data = DataKind::unknown;
   bool typed = false;  // the graph has edge types of its own
   // all nodes are known to be of one kind and to have features in the data
   bool features = false;
-  bool validated = true;       // the data have a validation split
-  bool keeps_run = true;       // there is a run folder
-  bool takes_devices = false;  // the command has --devices; refuse_idle() sets this
-  bool reads_format = true;    // --format describes the data that are read, not what is written
+  bool validated = true;  // the data have a validation split
+  bool keeps_run = true;  // there is a run folder
+  // Whether the command trains on the devices of --devices; refuse_idle() sets this.
+  bool takes_devices = false;
+  bool reads_format = true;  // --format describes the data that are read, not what is written
 };
 
 // Returns the situation of a run; `config` must live as long as the result. Throws UserError if the

@@ -257,6 +257,18 @@ void add_training_options(Command command, RunConfig& c) {
       .group("Training");
 }
 
+// Returns the precisions of a list as the program spells them.
+static std::string precisions(const std::string& text) {
+  std::string list;
+  std::vector<std::string> names = precision_names();
+  names.emplace_back(kAutomaticPrecision);
+  for (const std::string& name : split_list(text)) {
+    list += (list.empty() ? "" : ",") + choose_name("--precision", "precision", name, names,
+                                                    {{"fp32", "f32"}, {"float32", "f32"}, {"bfloat16", "bf16"}});
+  }
+  return list;
+}
+
 void add_execution_options(Command command, RunConfig& c) {
   command.add_option("--device", c.device, "auto, cpu, cuda, cuda:1 or cuda:0@32 (32 multiprocessors of it)")
       .written_as(device_name)
@@ -266,9 +278,11 @@ void add_execution_options(Command command, RunConfig& c) {
       .show_default()
       .group("Execution");
   command
-      .add_option("--precision", c.precision,
-                  "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too)")
-      .one_of("precision", precision_names(), {{"fp32", "f32"}, {"float32", "f32"}, {"bfloat16", "bf16"}})
+      .add_option(
+          "--precision", c.precision,
+          "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too); with --devices also\n"
+          "one for each device (tf32,bf16), or auto: tf32, and bf16 on GPUs that have too much work")
+      .written_as(precisions)
       .show_default()
       .group("Execution");
   command
@@ -300,58 +314,6 @@ void add_execution_options(Command command, RunConfig& c) {
           "--memory-limit", [&c](const std::string& text) { c.memory_limit = parse_size("--memory-limit", text); },
           "most memory that a run may use, for example 6G; default: what is free")
       .group("Execution");
-}
-
-std::vector<double> parse_shares(const std::string& text) {
-  std::vector<double> shares;
-  for (const std::string& part : split_list(text)) {
-    double share = 0;
-    if (!parse_double(part, share))
-      throw UserError("--shares", "'" + part + "' is not a number", "write for example 1,2,4");
-    shares.push_back(share);
-  }
-  return shares;
-}
-
-static std::vector<std::string> parse_devices(const std::string& text) {
-  if (text.empty()) throw UserError("--devices", "names no device", "write for example cpu:1,cpu:1");
-  std::vector<std::string> devices;
-  for (const std::string& name : split_list(text)) devices.push_back(device_name(name));
-  return devices;
-}
-
-void add_rank_options(Command command, RunConfig& c) {
-  RankOptions& ranks = c.ranks;
-  command
-      .add_call(
-          "--devices", [&ranks](const std::string& text) { ranks.devices = parse_devices(text); },
-          "several devices that train one graph together, for example cpu:1,cpu:1 (threads of the host),\n"
-          "cuda:0,cuda:1, cuda:0@32,cuda:0@64 (parts of one GPU) or cuda:0,cpu:8")
-      .group("Several devices");
-  command
-      .add_call(
-          "--shares", [&ranks](const std::string& text) { ranks.shares = parse_shares(text); },
-          "how much of the work each device gets, for example 1,2,4; default: by threads and\n"
-          "multiprocessors at first, then by measured times")
-      .group("Several devices");
-  command
-      .add_call(
-          "--partition",
-          [&ranks](const std::string& name) { ranks.partition.method = parse_partition_method(name, "--partition"); },
-          "how nodes are dealt out: metis, fennel, range or random (see nacre partition); default: metis")
-      .group("Several devices");
-  command
-      .add_option("--halo-rows", ranks.halo_rows,
-                  "which rows travel between devices, where there is a choice: late (after dense products), early\n"
-                  "(before them), narrow (those with fewer columns) or auto")
-      .one_of("choice", {"auto", "late", "early", "narrow"})
-      .show_default()
-      .group("Several devices");
-  command.add_off_flag("--no-overlap", ranks.overlap, "devices wait while rows travel, instead of computing")
-      .group("Several devices");
-  command.add_option("--comm-timeout", ranks.timeout, "seconds that devices wait for each other before the run fails")
-      .show_default()
-      .group("Several devices");
 }
 
 void add_pass_option(Command command, RunConfig& c) {
@@ -446,13 +408,8 @@ void add_batch_options(Command command, RunConfig& c) {
           .add_option("--prefetch", l.in_flight,
                       "number of batches prepared ahead; 0 = none; default: chosen for the device")
           .not_negative());
+  add_feature_options(command, c);
   const std::vector<Synonym> places = {{"gpu", "device"}, {"cuda", "device"}, {"cpu", "host"}};
-  add(command
-          .add_option("--features-on", c.features_on,
-                      "where the features are: device (rows are looked up there), host (the rows of each batch are "
-                      "sent) or auto")
-          .one_of("place", {"auto", "device", "host"}, places)
-          .show_default());
   add(command.add_option("--sample-on", c.sample_on, "where neighbours are drawn: device, host or auto")
           .one_of("place", {"auto", "device", "host"}, places)
           .show_default());
@@ -502,6 +459,12 @@ void apply_execution(const RunConfig& c) {
   if (c.ranks.several()) {
     check_ranks(c);
   } else {
+    if (c.precision.find(',') != std::string::npos)
+      throw UserError("--precision", "'" + c.precision + "' has several names, but the run has one device",
+                      "give one name, or add --devices");
+    if (c.precision == kAutomaticPrecision)
+      throw UserError("--precision", "'auto' is for several devices, but the run has one",
+                      "use f32, tf32 or bf16, or add --devices");
     choose_device(c.device, c.precision);
   }
   check_plan(c);

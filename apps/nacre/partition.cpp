@@ -151,7 +151,7 @@ Dataset read_graph(const RunConfig& config) {
   return dataset;
 }
 
-void run(PartitionCommand& c) {
+void run_partition(PartitionCommand& c) {
   if (c.config.data.starts_with("twin:")) c.config.load.features_file = "learned";
   present_bill(c);
   const Dataset dataset = read_graph(c.config);
@@ -233,7 +233,7 @@ void add_partition(Command app) {
     situation.config = &c->config;
     refuse_idle(command, situation);
     check(*c, command);
-    run(*c);
+    run_partition(*c);
   });
 }
 

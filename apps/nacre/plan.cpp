@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "account.h"
 #include "commands.h"
+#include "embedded.h"
 #include "emit_cuda.h"
+#include "feature_report.h"
 #include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -15,7 +18,6 @@
 #include "nacre/base/warnings.h"
 #include "nacre/device/null_device.h"
 #include "nacre/device/precision.h"
-#include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/gtask/picture.h"
 #include "nacre/plan/explain.h"
 #include "nacre/plan/passes.h"
@@ -23,6 +25,8 @@
 #include "neighbourhood.h"
 #include "options.h"
 #include "planned.h"
+#include "ranks.h"
+#include "ranks_plan.h"
 #include "summary.h"
 
 namespace nacre::cli {
@@ -37,7 +41,7 @@ struct PlanCommand {
   std::string cuda;  // folder for CUDA sources
   std::string picture;
   std::string table;
-  std::string stop_after;  // a pass
+  std::string stop_after;  // name of the last pass to run
   PictureOptions square;
   bool json = false;
   bool bill = false;
@@ -81,6 +85,11 @@ void check(const PlanCommand& c, const Command& command) {
   } else if (c.config.mode == "minibatch") {
     throw UserError("--picture", "shows a partition of the whole graph", "leave --picture or --mode minibatch out");
   }
+  if (c.config.ranks.several()) {
+    for (const char* option : {"--picture", "--emit-cuda", "--bill"}) {
+      if (command.given(option)) throw UserError(option, "is for one device", "leave it out, or leave --devices out");
+    }
+  }
   if (!c.table.empty()) PartitionTable::parse(c.table);
   if (!c.stop_after.empty()) {
     for (const char* option : {"--output", "--emit-cuda", "--picture", "--bill", "--json"}) {
@@ -89,7 +98,8 @@ void check(const PlanCommand& c, const Command& command) {
     }
   }
   if (c.config.device == kTypical) {
-    for (const char* option : {"--recompute", "--memory-limit", "--no-plan-cache", "--features-on", "--sample-on"}) {
+    for (const char* option : {"--recompute", "--memory-limit", "--no-plan-cache", "--features-on", "--feature-budget",
+                               "--placement", "--locality", "--host-rows", "--sample-on"}) {
       if (command.given(option))
         throw UserError(option, "has no effect with --device cuda:typical, where nothing is run",
                         "leave it out, or use --device cuda");
@@ -101,16 +111,9 @@ void check(const PlanCommand& c, const Command& command) {
   if (!c.cuda.empty()) check_folder(c.cuda);
 }
 
-// Returns the back end of a GPU that need not exist.
-std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
-  const auto compiler = std::make_shared<GpuCompiler>(make_null_device(gpu), [](const auto&) { return std::string(); });
-  return make_gpu_backend(std::make_shared<GpuContext>(compiler, planned.views(),
-                                                       GpuOptions{.precision = parse_precision(asked.precision)}));
-}
-
 // Returns the plan that rules find for a GPU.
 PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
-  const std::shared_ptr<Backend> backend = absent_gpu(gpu, asked, planned);
+  const std::shared_ptr<Backend> backend = absent_gpu(gpu, asked.precision, planned.views());
   PlanRequest request;
   request.plan = asked.plan;
   request.deterministic = true;
@@ -144,9 +147,30 @@ struct Shown {
   Summary summary;
   std::string found;
   size_t cuda_files = 0;
+  RanksSummary ranks;  // summary of the ranks; empty if there is one device
 };
 
+Shown make_shown_ranks(const PlanCommand& c, const Planned& planned) {
+  const RankedSession& session = *planned.several();
+  Shown shown;
+  shown.plan = planned.plan();
+  shown.found = how_found(session.planning());
+  shown.ranks = summarise_ranks(planned);
+  Summary& summary = shown.summary;
+  summary.planned = &planned;
+  summary.device = device_text(session);
+  summary.precision = c.config.precision;
+  summary.source = session.planning().source;
+  summary.dropped = session.planning().dropped;
+  for (size_t r = 0; r < shown.ranks.ranks.size(); ++r) {
+    const PlannedRank& rank = shown.ranks.ranks[r];
+    summary.memory.push_back({fmt::format("rank {} ({})", r, rank.device), rank.figures.device_bytes});
+  }
+  return shown;
+}
+
 Shown make_shown(const PlanCommand& c, Planned& planned) {
+  if (planned.several() != nullptr) return make_shown_ranks(c, planned);
   VertexModel& model = planned.model();
   const bool on_host = model.device().on_host();
   const DeviceInfo gpu = on_host ? typical_gpu() : gpu_of(model.device()).device().info();
@@ -192,21 +216,32 @@ RunConfig session_config(const PlanCommand& c) {
   return config;
 }
 
-// Prints the details, for readers who know what a kernel is.
-void print_details(const Shown& shown, const Planned& planned) {
+// Returns the details, for readers who know what a kernel is.
+std::string details_text(const Shown& shown, const Planned& planned) {
   const Summary& s = shown.summary;
-  fmt::print("\n{}\nmemory of a run:\n{}{}{}", plan_text(shown.plan, planned.blocks()), memory_text(s.memory),
-             peak_text(shown.plan, live_at_peak(shown.plan, planned.blocks())), dropped_text(s.dropped));
-  if (!s.host_memory.empty()) fmt::print("memory of the host:\n{}", memory_text(s.host_memory));
-  fmt::print("plan {}; ready in {}:", shown.found, human_seconds(planned.model().plan_seconds()));
-  for (const PassTime& pass : shown.plan.passes) fmt::print(" {} {}", pass.pass, human_seconds(pass.seconds));
-  fmt::print("\n");
+  std::string text =
+      fmt::format("{}\nmemory of a run:\n{}{}{}", plan_text(shown.plan, planned.blocks()), memory_text(s.memory),
+                  peak_text(shown.plan, live_at_peak(shown.plan, planned.blocks())), dropped_text(s.dropped));
+  if (!s.host_memory.empty()) text += "memory of the host:\n" + memory_text(s.host_memory);
+  text += fmt::format("plan {}; ready in {}:", shown.found, human_seconds(planned.model().plan_seconds()));
+  for (const PassTime& pass : shown.plan.passes) text += fmt::format(" {} {}", pass.pass, human_seconds(pass.seconds));
+  return text + "\n";
+}
+
+// Returns the plan file, with what several devices do and where the features of mini-batches lie.
+std::string json_text(const Shown& shown, const Planned& planned) {
+  const FeatureTiers* tiers = planned.batches() == nullptr ? nullptr : planned.batches()->tiers();
+  if (planned.several() == nullptr && tiers == nullptr) return plan_json(shown.plan);
+  auto json = nlohmann::ordered_json::parse(plan_json(shown.plan));
+  if (planned.several() != nullptr) json["several_devices"] = planned_ranks_json(shown.ranks);
+  if (tiers != nullptr) json["features"] = planned_features_json(*tiers);
+  return json.dump(2);
 }
 
 // Returns what the passes know of the device that the shown plan is for.
 DeviceTraits traits_of(const PlanCommand& c, const Planned& planned) {
-  if (c.config.device == kTypical) return absent_gpu(typical_gpu(), c.config, planned)->traits();
-  return planned.model().device().backend()->traits();
+  if (c.config.device == kTypical) return absent_gpu(typical_gpu(), c.config.precision, planned.views())->traits();
+  return planned.device().backend()->traits();
 }
 
 // Prints the plan as the passes up to --stop-after leave it, with the choices of the whole plan.
@@ -219,7 +254,7 @@ void print_stopped(const PlanCommand& c, const Planned& planned, const PlanOptio
   fmt::print("passes: {}\n{}", passes, plan_text(plan, planned.blocks()));
 }
 
-void run(PlanCommand& c, const Command& command) {
+void run_plan(PlanCommand& c, const Command& command) {
   RunConfig config = session_config(c);
   apply_execution(config);
   check(c, command);
@@ -235,17 +270,18 @@ void run(PlanCommand& c, const Command& command) {
   Shown shown = make_shown(c, planned);
   if (!c.stop_after.empty()) return print_stopped(c, planned, shown.plan.options);
   shown.summary.plan = &shown.plan;
+  if (planned.several() != nullptr) shown.summary.ranks = &shown.ranks;
   account.reckon(planned.model().host());
   if (c.config.device != kTypical) shown.summary.host_bytes = account.planned();
   if (!c.output.empty()) write_file(c.output, plan_json(shown.plan) + "\n");
   if (!c.picture.empty()) draw(c, planned, shown.plan);
   if (c.json) {
-    fmt::print("{}\n", plan_json(shown.plan));
+    fmt::print("{}\n", json_text(shown, planned));
     return;
   }
   fmt::print("{}", summary_text(shown.summary));
   if (command.given("--verbose")) {
-    print_details(shown, planned);
+    fmt::print("\n{}", details_text(shown, planned));
   } else {
     fmt::print("{:<10}nacre plan -v shows every kernel and byte, nacre explain why they were chosen\n", "more");
   }
@@ -256,18 +292,14 @@ void run(PlanCommand& c, const Command& command) {
                printable(c.cuda));
 }
 
-}  // namespace
-
-void add_plan(Command app) {
-  Command command =
-      app.add_subcommand("plan", "show what a run would do: where it runs, how long it takes, what memory it needs");
-  const auto c = std::make_shared<PlanCommand>();
+void add_plan_options(Command command, const std::shared_ptr<PlanCommand>& c) {
   add_data_options(command, c->config, true);
   add_model_options(command, c->config);
   add_execution_options(command, c->config);
+  add_rank_options(command, c->config);
   add_pass_option(command, c->config);
   add_batch_options(command, c->config);
-  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream"});
+  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--comm", "--comm-timeout"});
   add_planned_epochs(command, c->config);
   add_talk_options(command);
   command.add_option("--output,-o", c->output, "write the plan as JSON, for nacre train --plan FILE");
@@ -295,7 +327,41 @@ void add_plan(Command app) {
       .group("Execution");
   command.add_flag("--bill", c->bill, "only the memory a run would take, estimated without loading the data");
   command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
-  command.callback([c, command] { run(*c, command); });
+}
+
+}  // namespace
+
+void add_plan(Command app) {
+  Command command =
+      app.add_subcommand("plan", "show what a run would do: where it runs, how long it takes, what memory it needs");
+  const auto c = std::make_shared<PlanCommand>();
+  add_plan_options(command, c);
+  command.callback([c, command] { run_plan(*c, command); });
+}
+
+PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& data) {
+  const auto c = std::make_shared<PlanCommand>();
+  const ParsedWords parsed("plan", words, [&](Command command) {
+    add_plan_options(command, c);
+    command.without({"--output", "--emit-cuda", "--picture", "--table", "--nodes", "--first", "--stop-after", "--bill",
+                     "--json", "--quiet", "--verbose"});
+  });
+  const Command command = parsed.command();
+  refuse_reading(command);
+  RunConfig config = session_config(*c);
+  apply_execution(config);
+  check(*c, command);
+  config.data = data.spec;
+  config.load = data.load;
+  Situation situation = situation_of(config);
+  situation.gpu = situation.gpu || c->config.device == kTypical;
+  refuse_idle(command, with_data(situation, data.dataset));
+  Planned planned(data.dataset, config, true);
+  for (const std::string& note : planned.model().notes()) log_note(note);
+  Shown shown = make_shown(*c, planned);
+  shown.summary.plan = &shown.plan;
+  if (planned.several() != nullptr) shown.summary.ranks = &shown.ranks;
+  return {summary_text(shown.summary), details_text(shown, planned), json_text(shown, planned)};
 }
 
 }  // namespace nacre::cli

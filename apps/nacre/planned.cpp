@@ -4,6 +4,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/engine/measure.h"
+#include "nacre/train/rank_planning.h"
 #include "nacre/train/recommend_batches.h"
 #include "options.h"
 #include "statistics.h"
@@ -16,7 +17,13 @@ Planned::Planned(Dataset dataset, const RunConfig& config, bool evaluation) {
                     "holds users and items, but nacre plan and nacre explain show only models that classify nodes",
                     "train a recommender with nacre train --model lightgcn; its memory is printed first");
   }
-  if (config.mode == "minibatch") {
+  if (config.ranks.several()) {
+    auto session = std::make_unique<RankedSession>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
+    several_ = session.get();
+    blocks_ = std::make_unique<Blocks>(largest().part().blocks);
+    views_ = largest().setup().views;
+    model_ = std::move(session);
+  } else if (config.mode == "minibatch") {
     auto session = std::make_unique<BatchSession>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
     batches_ = session.get();
     trial_ = session->trial_batches(1);
@@ -34,7 +41,14 @@ Planned::Planned(Dataset dataset, const RunConfig& config, bool evaluation) {
   }
 }
 
-Dfg Planned::written() const { return whole_ != nullptr ? written_dfg(*whole_) : batches_->dfg(); }
+const Plan& Planned::plan() const { return several_ != nullptr ? largest().trainer().plan() : model_->plan(); }
+
+const RunDevice& Planned::device() const { return several_ != nullptr ? largest().device() : model_->device(); }
+
+Dfg Planned::written() const {
+  if (several_ != nullptr) return rank_model(largest().setup().run, true, false);
+  return whole_ != nullptr ? written_dfg(*whole_) : batches_->dfg();
+}
 
 void Planned::bind(Executor& executor) {
   if (whole_ != nullptr) {
@@ -45,9 +59,10 @@ void Planned::bind(Executor& executor) {
 }
 
 std::vector<double> Planned::measure_kernels(int steps) {
-  std::vector<double> medians(model_->plan().kernels.size(), -1);
+  std::vector<double> medians(plan().kernels.size(), -1);
   if (steps == 0) return medians;
   model_->start();
+  if (several_ != nullptr) return measure_rank(steps);
   std::unique_ptr<Executor> batch;
   ConstantPool constants;
   if (batches_ != nullptr) {
@@ -71,6 +86,16 @@ std::vector<double> Planned::measure_kernels(int steps) {
   return medians;
 }
 
+std::vector<double> Planned::measure_rank(int steps) {
+  several_->time_steps(steps);
+  const Executor& executor = largest().trainer();
+  std::vector<double> means;
+  for (const KernelTime& time : executor.times())
+    means.push_back(time.runs > 0 ? time.seconds / static_cast<double>(time.runs) : -1);
+  bound_plan_ = executor.plan_as_bound();
+  return means;
+}
+
 // Returns null if batches are timed on a GPU, because their back end belongs to the session.
 std::shared_ptr<Backend> Planned::timing_backend() const {
   if (whole_ != nullptr) return whole_->backend();
@@ -79,6 +104,9 @@ std::shared_ptr<Backend> Planned::timing_backend() const {
 
 std::vector<Candidate> Planned::candidates(const CostModel& model, int64_t cache_bytes, double budget) {
   if (model_->planning().source == "searched") return model_->planning().search.candidates;
+  // The kernels of other plans are not timed on several devices: a rank cannot run its kernels
+  // without the other ranks.
+  if (several_ != nullptr) return {};
   const std::shared_ptr<Backend> backend = timing_backend();
   if (!backend) return {};
   KernelTimer timer(*blocks_, backend, [this](Executor& executor) { bind(executor); });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/train/batch_session.h"
+#include "nacre/train/ranked_session.h"
 #include "nacre/train/session.h"
 
 namespace nacre::cli {
@@ -16,9 +17,15 @@ class Planned {
   Planned(Dataset dataset, const RunConfig& config, bool evaluation);
 
   VertexModel& model() const { return *model_; }
-  Session* whole() const { return whole_; }           // null for mini-batches
-  BatchSession* batches() const { return batches_; }  // null for the whole graph
-  // The whole graph, or the first batch that the plan was made on.
+  Session* whole() const { return whole_; }            // null for mini-batches and several devices
+  BatchSession* batches() const { return batches_; }   // null for the whole graph
+  RankedSession* several() const { return several_; }  // null for one device
+  // Returns the plan. If there are several devices, it is the plan of the rank with the most edges.
+  const Plan& plan() const;
+  // Returns the device that plan() was made for.
+  const RunDevice& device() const;
+  // Returns what plan() was made on: the whole graph, the first batch, or the part of the rank with
+  // the most edges.
   const Blocks& blocks() const { return *blocks_; }
   const std::shared_ptr<GraphViews>& views() const { return views_; }
   // Returns the model with its gradient, before any planning.
@@ -35,11 +42,17 @@ class Planned {
 
  private:
   std::shared_ptr<Backend> timing_backend() const;
+  // Returns the session of the rank with the most edges.
+  const RankSession& largest() const { return several_->rank(several_->largest()); }
+  // Runs `steps` steps on all ranks and returns the mean seconds of each kernel of the rank with
+  // the most edges.
+  std::vector<double> measure_rank(int steps);
 
   std::unique_ptr<VertexModel> model_;
   Session* whole_ = nullptr;
   BatchSession* batches_ = nullptr;
-  std::vector<Sample> trial_;  // one batch
+  RankedSession* several_ = nullptr;
+  std::vector<Sample> trial_;  // the batch that kernels are timed on
   std::vector<LeafValue> leaves_;
   std::unique_ptr<Blocks> blocks_;
   std::shared_ptr<GraphViews> views_;

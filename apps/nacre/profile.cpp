@@ -77,7 +77,7 @@ void profile_gpu(const ProfileCommand& c, const DeviceChoice& choice) {
   fmt::print("\n{}\n", where_kept(kept));
 }
 
-void run(const ProfileCommand& c, const Command& command) {
+void run_profile(const ProfileCommand& c, const Command& command) {
   if (const DeviceChoice choice = choose_device(c.device, "f32"); choice.gpu) {
     for (const char* option : {"--seconds", "--threads"}) {
       if (command.given(option))
@@ -132,7 +132,7 @@ void add_profile(Command app) {
   command.add_option("--threads", c->threads,
                      "number of CPU threads; 0 = all; a profile of the CPU holds for one number of threads");
   command.add_flag("--json", c->json, "print one JSON object instead of text");
-  command.callback([c, command] { run(*c, command); });
+  command.callback([c, command] { run_profile(*c, command); });
 }
 
 }  // namespace nacre::cli

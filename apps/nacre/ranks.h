@@ -15,16 +15,25 @@ namespace nacre::cli {
 std::string device_text(const VertexModel& session);
 // Returns the figures of all ranks for --json; null if there is one device.
 nlohmann::ordered_json ranks_json(VertexModel& session);
+// Returns which rows travel between ranks, and what other choices would cost, for --json; null if
+// there is one device.
+nlohmann::ordered_json halo_rows_json(VertexModel& session);
 // Prints where the time of every rank went. Prints nothing if there is one device.
 void say_ranks(VertexModel& session, bool json);
 
 // In a process that MPI has not started, calls body(null). In a process that MPI has started, calls
-// body(processes). If the body throws in one of these processes, all of them end, and one of them
-// prints the message.
-void run_launched(const std::function<void(MpiRanks*)>& body);
-// Gives every process a device, if the user named none. Throws UserError if the devices do not fit
-// the processes.
-void take_processes(const MpiRanks& processes, RunConfig& config);
+// body(processes). If the body throws in one of these processes, or does not answer for `timeout`
+// seconds, all of them end, and one of them prints the message.
+void run_launched(double timeout, const std::function<void(MpiRanks*)>& body);
+// Gives each process its part of --devices: an entry for each process, whose devices are joined by
+// '+', or one such entry for all of them. Does nothing if the user named no devices.
+void divide_devices(const MpiRanks& processes, RankOptions& ranks);
+// Gives one process all devices of a run that several processes have begun.
+void join_devices(RankOptions& ranks);
+// Gives every process a device, if the user named none. divide_devices() must have been called.
+// Throws UserError if the devices do not fit the processes. All processes call this at the same
+// time.
+void take_processes(MpiRanks& processes, RunConfig& config);
 // Does the work of a process other than the first, until the first one has ended the run.
 void follow_first(Dataset dataset, const RunConfig& config, const SessionNeeds& needs);
 

@@ -14,7 +14,7 @@ class Report {
   std::string csv() const;
   // Returns a JSON list of objects. Cells that are numbers become numbers, empty cells become null.
   std::string json() const;
-  std::string text() const;  // as text with aligned columns
+  std::string text() const;  // returns the table as text with aligned columns
 
  private:
   std::vector<std::vector<std::string>> rows_;  // the first row holds the names of the columns

@@ -1,4 +1,5 @@
 #include "summary.h"
+#include "feature_report.h"
 #include "terminal.h"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ std::string what_runs(const Summary& s) {
 
 struct Times {
   double step = 0;                                    // predicted seconds
-  std::vector<std::pair<std::string, double>> parts;  // by kind of kernel
+  std::vector<std::pair<std::string, double>> parts;  // seconds by kind of kernel
 };
 
 Times predict(const Summary& s, const Prices& prices) {
@@ -99,6 +100,7 @@ std::string why_this_plan(const Summary& s) {
   if (s.source != "rules") return s.source;
   if (c.plan == "off") return "by rules, as asked for with --plan off";
   if (c.deterministic) return "by rules, which --deterministic asks for";
+  if (s.ranks != nullptr) return "by rules, because a rank's kernels cannot be timed without other ranks";
   return fmt::format("by rules: {} are too short a run to pay for a search", counted(c.epochs, "epoch"));
 }
 
@@ -152,15 +154,27 @@ Prices known_prices(bool gpu) {
 }
 
 std::string summary_text(const Summary& s) {
-  const bool gpu = s.device != "cpu";
+  const bool gpu = s.ranks == nullptr ? s.device != "cpu" : !s.planned->device().on_host();
   const Prices prices = known_prices(gpu);
   const Times times = predict(s, prices);
   std::string text = what_runs(s);
-  text += row("runs on",
-              fmt::format("{}, {}", gpu ? s.device : "the CPU, " + counted(num_threads(), "thread"), s.precision));
-  text += row("epoch", epoch_text(s, times, prices.measured));
-  text += row("time in", shares_text(times));
-  text += row("memory", memory_line(s));
+  if (s.ranks != nullptr) {
+    text += row("runs on", s.device + ", " + s.precision) + planned_ranks_text(*s.ranks);
+    text += row("time in", fmt::format("{} of rank {}", shares_text(times), s.ranks->largest));
+    if (s.measured > 0) {
+      text += row("measured", fmt::format("{} for the kernels of a step of rank {}, its communication included",
+                                          strong(human_seconds(s.measured)), s.ranks->largest));
+    }
+  } else {
+    text += row("runs on",
+                fmt::format("{}, {}", gpu ? s.device : "the CPU, " + counted(num_threads(), "thread"), s.precision));
+    text += row("epoch", epoch_text(s, times, prices.measured));
+    text += row("time in", shares_text(times));
+    text += row("memory", memory_line(s));
+    const BatchSession* batches = s.planned->batches();
+    const std::string features = batches == nullptr ? "" : planned_features_text(batches->tiers());
+    if (!features.empty()) text += row("features", features);
+  }
   text += row("plan", why_this_plan(s));
   text += row("chosen", choice_text(s));
   text += row("edges", edges_text(main_table(*s.plan, s.planned->blocks()).text()));

@@ -9,6 +9,7 @@
 #include "nacre/engine/memory.h"
 #include "nacre/train/planner.h"
 #include "planned.h"
+#include "ranks_plan.h"
 
 namespace nacre::cli {
 
@@ -21,7 +22,9 @@ struct Summary {
   int64_t host_bytes = 0;  // largest size of the whole process, the program included; 0: not known
   std::string source;      // how the plan was found (plan/policy.h)
   std::vector<Dropped> dropped;
-  double measured = -1;  // seconds of the kernels of a step
+  // Measured seconds of the kernels of a step; negative if they were not measured.
+  double measured = -1;
+  const RanksSummary* ranks = nullptr;  // what the ranks do; null if there is one device
 };
 
 std::string summary_text(const Summary& s);

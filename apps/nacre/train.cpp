@@ -7,16 +7,14 @@
 
 #include "account.h"
 #include "commands.h"
-#include "matters.h"
+#include "disk_report.h"
+#include "feature_report.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/base/machine.h"
 #include "nacre/base/names.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/printable.h"
 #include "nacre/base/trace.h"
-#include "nacre/base/warnings.h"
-#include "nacre/train/batch_session.h"
 #include "nacre/train/checkpoint.h"
 #include "nacre/train/warm_start.h"
 #include "options.h"
@@ -24,97 +22,19 @@
 #include "recommend.h"
 #include "seeds.h"
 #include "terminal.h"
+#include "train_command.h"
+#include "train_result.h"
 
 namespace nacre::cli {
 namespace {
 
-struct TrainCommand {
-  RunConfig config;
-  RecommendOptions recommend;  // options for data of users and items
-  TrainerOptions trainer;
-  std::string config_file;  // read before the command line is parsed
-  bool no_checkpoint = false;
-  bool json = false;
-  bool init_partial = false;
-  std::vector<uint64_t> seeds;  // empty: one run
-  std::string trace;
-  MpiRanks* processes = nullptr;  // the processes that MPI has started; null if it has started none
-};
+nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
 
 struct TrainOutcome {
   TrainResult result;
   std::string metric;
   std::string json;
 };
-
-nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
-
-// Returns the peak of GPU memory in bytes; negative if there is no GPU.
-double device_peak(const VertexModel& session) { return static_cast<double>(session.device().peak_bytes()); }
-
-nlohmann::json fullest_of(const ResourceUse& use) {
-  return use.all.empty() ? nlohmann::json() : nlohmann::json(use.all.front().name);
-}
-
-// Shares of the time that the steps of mini-batches took, in percent; negative if a share does not
-// apply.
-struct Shares {
-  double waiting = -1, device = -1;
-  ResourceUse use;  // on a GPU
-};
-
-Shares shares_of(VertexModel& session) {
-  auto* batches = dynamic_cast<BatchSession*>(&session);
-  if (batches == nullptr) return {};
-  const StepTimes t = batches->step_times();
-  if (t.all() <= 0) return {};
-  const double waiting = 100 * t.waited / t.all();
-  if (session.device().on_host()) return {waiting, -1, {}};
-  return {waiting, 100 * t.device / t.all(), batches->resource_use()};
-}
-
-std::string result_json(VertexModel& session, const TrainResult& r, const std::string& folder,
-                        const MemoryAccount& account) {
-  const Shares shares = shares_of(session);
-  const int64_t planned = session.device().on_host() ? account.planned() : total_bytes(session.memory());
-  const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
-                                    {"val_acc", or_null(r.val_score)},
-                                    {"train_acc", or_null(r.train_score)},
-                                    {"last_test_acc", or_null(r.last_test_score)},
-                                    {"metric", session.metric()},
-                                    {"epochs", r.epochs},
-                                    {"best_epoch", r.best_epoch},
-                                    {"loss", r.final_loss},
-                                    {"epoch_ms_median", r.epoch_ms_median},
-                                    {"epoch_ms_p10", r.epoch_ms_p10},
-                                    {"epoch_ms_p90", r.epoch_ms_p90},
-                                    {"eval_ms_median", r.eval_ms_median},
-                                    {"seconds", r.seconds},
-                                    {"plan_s", session.plan_seconds()},
-                                    {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
-                                    {"planned_mb", static_cast<double>(planned) / (1 << 20)},
-                                    {"host_planned_mb", static_cast<double>(account.planned()) / (1 << 20)},
-                                    {"phases_mb", nlohmann::ordered_json::parse(account.phases_json())},
-                                    {"device_peak_mb", or_null(device_peak(session) / (1 << 20))},
-                                    {"waiting_percent", or_null(shares.waiting)},
-                                    {"device_percent", or_null(shares.device)},
-                                    {"host_threads_percent", or_null(shares.use.percent("host threads"))},
-                                    {"launching_percent", or_null(shares.use.percent("launching thread"))},
-                                    {"link_percent", or_null(shares.use.percent("link"))},
-                                    {"fullest", fullest_of(shares.use)},
-                                    {"device", device_text(session)},
-                                    {"ranks", ranks_json(session)},
-                                    {"plan", session.plan().name},
-                                    {"plan_source", session.planning().source},
-                                    {"model", session.config().model.model},
-                                    {"data", session.dataset().name},
-                                    {"seed", session.config().seed},
-                                    {"interrupted", r.interrupted},
-                                    {"stopped_early", r.stopped_early},
-                                    {"run", folder},
-                                    {"warnings", warnings_so_far()}};
-  return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 // Prints the results of a run for people.
 void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& c, const MemoryAccount& account) {
@@ -135,7 +55,9 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
         fmt::format("{:.1f} % of the steps' time spent waiting for batches{}", shares.waiting,
                     shares.device < 0 ? "" : fmt::format(", steps under way on the device {:.1f} %", shares.device)));
     if (!shares.use.all.empty()) say_line(c.json, shares.use.text());
+    if (const std::string line = features_line(session); !line.empty()) say_line(c.json, line);
   }
+  if (const std::string line = disk_line(session); !line.empty()) say_line(c.json, line);
   say_ranks(session, c.json);
   if (r.best_epoch > 0) {
     say_line(c.json, fmt::format("{}: test {}, validation {} (epoch {})", session.metric(),
@@ -157,29 +79,6 @@ int64_t loaded_bytes(const TrainCommand& c) {
   return resumed > 0 || c.config.init.empty() ? resumed : warm_start_bytes(c.config.init);
 }
 
-// Takes the weights of another run, unless the run continues with its own.
-void take_first_weights(const TrainCommand& c, VertexModel& session) {
-  if (c.config.init.empty()) return;
-  if (c.trainer.resume && has_checkpoint(c.trainer.run_folder)) {
-    log_note("--init is ignored, because the run continues from its checkpoint");
-    return;
-  }
-  const int count = warm_start(c.config.init, c.init_partial, session.parameters());
-  log_info(fmt::format("{} of {} parameters start with the values of {}", count, session.parameters().list().size(),
-                       c.config.init));
-}
-
-// `first_plan` is the plan file of an earlier run that differs only in its seed; empty if there is
-// none.
-SessionNeeds needs_of(const TrainCommand& c, const std::string& first_plan) {
-  SessionNeeds needs;
-  needs.mpi = c.processes;
-  needs.resumed_plan = first_plan;
-  const std::string last_plan = c.trainer.run_folder + "/plan.json";
-  if (c.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
-  return needs;
-}
-
 TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string& first_plan, MemoryAccount& account) {
   const SessionNeeds needs = needs_of(c, first_plan);
   const std::unique_ptr<VertexModel> model = make_session(std::move(dataset), c.config, needs);
@@ -198,8 +97,10 @@ TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string&
     if (const Shares shares = shares_of(session); !shares.use.all.empty())
       const TraceSpan span("train", trace_name(shares.use.text()));
   }
+  const std::string json = train_result_json(session, result, c.trainer.run_folder, &account);
+  write_result(session, json, c.trainer.run_folder, &account);
   say_result(session, result, c, account);
-  return {result, session.metric(), result_json(session, result, c.trainer.run_folder, account)};
+  return {result, session.metric(), json};
 }
 
 void write_trace(const TrainCommand& c) {
@@ -254,16 +155,6 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
   if (interrupted) throw Interrupted{signal};
 }
 
-void check_seeds(const TrainCommand& c, const Command& command) {
-  if (c.seeds.empty()) return;
-  if (command.given("--seed"))
-    throw UserError("--seeds", "cannot be given together with --seed", "give one of the two");
-  if (!c.trainer.metrics_file.empty()) {
-    throw UserError("--metrics", "is one file, but --seeds trains several times",
-                    "leave it out: every run folder holds a metrics.jsonl");
-  }
-}
-
 // Throws UserError if several devices cannot do what the command asks for.
 void refuse_with_ranks(const TrainCommand& c, const Dataset& dataset) {
   if (is_recommendation(dataset))
@@ -273,35 +164,8 @@ void refuse_with_ranks(const TrainCommand& c, const Dataset& dataset) {
                     "start one run for each seed with --seed");
 }
 
-// A run that is resumed by another number of processes has other devices than before.
-void forget_devices(TrainCommand& c, const Command& command) {
-  RankOptions& ranks = c.config.ranks;
-  if (c.processes == nullptr || command.given("--devices") ||
-      ranks.devices.size() == static_cast<size_t>(c.processes->size()))
-    return;
-  ranks.devices.clear();
-  if (!command.given("--shares")) ranks.shares.clear();
-}
-
-void run(TrainCommand& c, const Command& command) {
-  if (c.no_checkpoint && (c.trainer.resume || !c.trainer.run_folder.empty())) {
-    throw UserError("--no-checkpoint", "cannot be given together with --checkpoint or --resume",
-                    "leave one of them out");
-  }
-  if (c.trainer.resume && c.trainer.run_folder.empty())
-    throw UserError("--resume", "needs the folder to continue from", "write --resume RUN, or add --checkpoint RUN");
-  if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
-  if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
-  check_seeds(c, command);
-  check_training(c.config);
-  forget_devices(c, command);
-  apply_execution(c.config);
-  Situation situation = situation_of(c.config);
-  situation.processes = c.processes != nullptr && !c.config.ranks.several();
-  if (situation.processes) situation.gpu = false;
-  situation.keeps_run = !c.no_checkpoint;
-  refuse_idle(command, situation);
-  if (c.processes != nullptr) take_processes(*c.processes, c.config);
+void run_train(TrainCommand& c, const Command& command) {
+  const Situation situation = checked_situation(c, command);
   const bool follows = c.processes != nullptr && c.processes->rank() > 0;
   // An output that cannot be written must be refused before hours of training.
   for (const std::string& file : {c.trace, c.trainer.metrics_file}) {
@@ -334,52 +198,11 @@ void run(TrainCommand& c, const Command& command) {
 void add_train(Command app) {
   Command command = app.add_subcommand("train", "plan and train a model");
   const auto c = std::make_shared<TrainCommand>();
-  add_data_options(command, c->config, true);
-  add_model_options(command, c->config);
-  add_training_options(command, c->config);
-  add_execution_options(command, c->config);
-  add_rank_options(command, c->config);
-  add_pass_option(command, c->config);
-  add_batch_options(command, c->config);
-  add_recommend_options(command, c->recommend);
-  command
-      .add_call(
-          "--seeds", [c = c.get()](const std::string& text) { c->seeds = parse_seeds(text); },
-          "train once for each seed, for example 0-9 or 0,3,7, and print the mean and deviation of the scores")
-      .group("Training");
-  command.add_option("--init", c->config.init, "start with the weights of a run folder or .safetensors file")
-      .group("Training");
-  command.add_flag("--init-partial", c->init_partial, "take only those weights of --init that fit the model")
-      .group("Training");
-  command.add_option("--config", c->config_file,
-                     "read settings from a TOML file or the config.json of a run; the command line wins");
-  add_talk_options(command);
-  command
-      .add_option("--checkpoint", c->trainer.run_folder,
-                  "run folder for checkpoints, metrics and final weights; default: a new one under runs/")
-      .group("Output");
-  command
-      .add_flag(
-          "--resume", c->trainer.resume,
-          "--resume RUN: continue that run from its newest checkpoint, with its own settings; alone: continue the\n"
-          "one in --checkpoint with the settings given, or start a new run if there is none")
-      .group("Output");
-  command.add_option("--checkpoint-every", c->trainer.checkpoint_every, "epochs between checkpoints; default: by time")
-      .group("Output");
-  command.add_option("--keep", c->trainer.keep, "number of newest checkpoints that are kept")
-      .show_default()
-      .group("Output");
-  command.add_flag("--no-checkpoint", c->no_checkpoint, "write no run folder").group("Output");
-  command
-      .add_option("--metrics", c->trainer.metrics_file,
-                  "JSON lines, one per epoch; default: metrics.jsonl in the run folder")
-      .group("Output");
-  command.add_option("--trace", c->trace, "write a timeline that Perfetto opens").group("Output");
-  command.add_flag("--json", c->json, "print one JSON object on stdout, and nothing else").group("Output");
+  add_train_options(command, *c);
   command.callback([c, command] {
-    run_launched([&](MpiRanks* processes) {
+    run_launched(c->config.ranks.timeout, [&](MpiRanks* processes) {
       c->processes = processes != nullptr && processes->size() > 1 ? processes : nullptr;
-      run(*c, command);
+      run_train(*c, command);
     });
   });
 }

@@ -35,6 +35,14 @@ class Result:
         return f"exit {self.code} after {self.seconds:.1f} s\nstdout: {self.out[-2000:]}\nstderr: {self.err[-2000:]}"
 
 
+def exists(process):
+    """Returns whether a process is there and has not ended yet."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def limits(memory, file_size):
     def apply():
         if memory and not SANITIZED:

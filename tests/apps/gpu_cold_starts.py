@@ -25,7 +25,8 @@ MODELS = {
     "gcn": ["--layers", "2", "--hidden", "128", "--fanout", "10,10", "--precision", "bf16"],
     "rgcn": ["--layers", "2", "--hidden", "64", "--fanout", "10,5", "--precision", "tf32"],
 }
-PLACES = [[], ["--features-on", "host"], ["--sample-on", "host"]]
+PLACES = [[], ["--features-on", "host"], ["--sample-on", "host"],
+          ["--feature-budget", "20M", "--host-rows", "link"], ["--feature-budget", "20M", "--host-rows", "copy"]]
 
 
 def start(program, number, data, arguments, folder):

@@ -68,6 +68,7 @@ class Gpu(cli.CliTest):
                 got = self.train(*common, "--features-on", features, "--sample-on", sample)
                 self.assertEqual(got["loss"], want["loss"], (features, sample))
                 self.assertEqual(got["link_percent"] is None, features == "device")
+        self.tiers(common, want)
         out = self.ok("train", *TWIN, *SMALL, *common, "--epochs", 2, "--trace", "trace.json", timeout=600).out
         for word in ("fullest: ", "device ", "host threads ", "making ready ", "launching thread "):
             self.assertIn(word, out)
@@ -75,6 +76,46 @@ class Gpu(cli.CliTest):
         self.refused("train", *TWIN, *SMALL, *common, "--memory-limit", "2M", says="--batch-size", memory=None)
         self.refused("train", *TWIN, *SMALL, *common, "--sampler", "layer", "--sample-on", "device",
                      says="--sample-on", memory=None)
+
+    def tiers(self, common, want):
+        """However few rows are in device memory, the run is the same."""
+        runs = {}
+        rows = want["features"]["rows"]
+        self.assertEqual(rows["host"] + rows["peer"] + rows["disk"], 0)
+        for budget, way in (("1M", "link"), ("200K", "copy"), ("20K", "link")):
+            metrics = f"{budget}.jsonl"
+            got = self.train(*common, "--feature-budget", budget, "--host-rows", way, "--metrics", metrics)
+            self.assertEqual(got["loss"], want["loss"], (budget, way))
+            tiers = runs[budget] = got["features"]
+            self.assertEqual((tiers["host_rows"], tiers["placement"]), (way, "probability"))
+            self.assertEqual(tiers["rows"]["local"] + tiers["rows"]["host"], rows["local"])
+            self.assertGreater(tiers["rows"]["host"], 0)
+            self.assertGreater(tiers["link_mb"], 0)
+            self.assertEqual(tiers["pinned_mb"] > 0, way == "link")
+            self.assertLessEqual(got["device_peak_mb"], got["planned_mb"] + 8)
+            lines = [json.loads(line)["feature_rows"] for line in self.read(metrics).decode().splitlines()]
+            for tier in ("batches", "local", "host"):
+                self.assertEqual(sum(line[tier] for line in lines), tiers["rows"][tier])
+        half = self.train(*common, "--feature-type", "bf16", "--feature-budget", "200K", "--trace", "rows.json")
+        self.assertAlmostEqual(half["loss"], want["loss"], delta=0.02 * want["loss"])
+        self.assertIn(b'"feature rows"', self.read("rows.json"))
+        out = self.ok("train", *TWIN, *SMALL, *common, "--epochs", 2, "--feature-budget", "200K", timeout=600).out
+        self.assertIn("% from the host", out)
+        near = self.train(*common, "--feature-budget", "200K", "--locality", 8)
+        again = self.train(*common, "--feature-budget", "200K", "--locality", 8, "--host-rows", "copy")
+        self.assertEqual(near["loss"], again["loss"])
+        share = [run["rows"]["local"] / run["rows"]["host"] for run in (runs["200K"], near["features"])]
+        self.assertGreater(share[1], share[0])
+        self.refused("train", *TWIN, *SMALL, *common, "--locality", 8, says="--feature-budget", memory=None)
+        self.refused("train", *TWIN, *SMALL, *common, "--feature-budget", "200K", "--locality", "auto",
+                     says="measured times", memory=None)
+        run = ("--model", "sage", "--mode", "minibatch", "--batch-size", 30, "--fanout", "5,3", *GPU)
+        self.train(*run, "--feature-budget", "200K", "--locality", "auto", "--no-checkpoint")
+        explained = json.loads(self.ok("explain", *TWIN, *SMALL, *run, "--feature-budget", "200K", "--steps", 0, "--json",
+                                       "-q", timeout=600).out)
+        methods = [each["placement"] for each in explained["placements"]]
+        self.assertEqual(methods[0], "probability")
+        self.assertIn("degree", methods)
 
     def test_kernels_are_compiled_once_and_people_are_told(self):
         empty = tempfile.mkdtemp(prefix="nacre-cache-")
@@ -93,7 +134,7 @@ class Gpu(cli.CliTest):
     def test_profile(self):
         j = json.loads(self.ok("profile", *GPU, "--json", "-q", timeout=600).out)
         figures = {key: value for key, value in j.items() if isinstance(value, float)}
-        self.assertEqual(len(figures), 16)
+        self.assertEqual(len(figures), 18)
         for key, value in figures.items():
             self.assertGreater(value, 0, key)
         kept = [name for name in os.listdir(self.cache) if name.startswith("gpu-")]

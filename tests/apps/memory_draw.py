@@ -152,7 +152,10 @@ class Drawer:
             return options + ["--batch-size", draw.choice((4096, 16384) if "20000" in data[0] else (512, 4096))]
         if draw.random() < 0.2:
             options += ["--normalize-features", draw.choice(("row", "none"))]
-        return options + (self.batches(draw, layers, model) if draw.random() < 0.4 else [])
+        if draw.random() >= 0.4:
+            return options
+        narrow = "learned" not in data and draw.random() < 0.3
+        return options + self.batches(draw, layers, model) + (["--feature-type", "bf16"] if narrow else [])
 
     @staticmethod
     def training(draw, recommends):

@@ -84,13 +84,13 @@ class Pages(cli.CliTest):
         self.assertEqual(self.run_page("quick_start.md"), 12)
 
     def test_minibatches(self):
-        self.assertEqual(self.run_page("minibatches.md"), 3)
+        self.assertEqual(self.run_page("minibatches.md"), 5)
 
     def test_plans(self):
         self.assertEqual(self.run_page("plans.md"), 12)
 
     def test_many_devices(self):
-        self.assertEqual(self.run_page("many_devices.md"), 3)
+        self.assertEqual(self.run_page("many_devices.md"), 5)
 
     def test_configuration(self):
         self.assertEqual(self.run_page("configuration.md"), 2)
@@ -100,7 +100,7 @@ class Pages(cli.CliTest):
 
     def test_run_folder(self):
         self.first_run()
-        self.assertEqual(self.run_page("run_folder.md"), 3)
+        self.assertEqual(self.run_page("run_folder.md"), 4)
 
     def test_exit_codes(self):
         self.assertEqual(self.run_page("exit_codes.md"), 3)

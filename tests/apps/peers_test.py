@@ -134,6 +134,26 @@ class Peers(cli.CliTest):
             self.assertEqual(worker.ask({"kind": "epoch"}), {"error": "no time left"})
 
 
+class Partition(cli.CliTest):
+    """bench/peers/partition.py, which needs gpmetis and numpy."""
+
+    def test_cut_beside_metis(self):
+        script = pathlib.Path(SOURCE_ROOT) / "bench" / "peers" / "partition.py"
+        for python in ("/usr/bin/python3", sys.executable):
+            has = cli.subprocess.run([python, "-c", "import numpy"], capture_output=True, check=False)
+            if has.returncode == 0:
+                break
+        done = cli.subprocess.run([python, script, "--nacre", cli.PROGRAM, "--data", "twin:cora@0.5", "--shares", "1,2"],
+                                  env=self.environment(), capture_output=True, text=True, timeout=60, check=False)
+        if "skipped" in done.stderr:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.skipTest(done.stderr.strip())
+        self.assertRegex(done.stdout, r"\| twin:cora@0.5 \| 1,2 \| [\d.]+ % \| [\d.]+ % \| [\d.]+ \|", done.stderr)
+        row = json.loads([line for line in done.stderr.splitlines() if line.startswith("{")][-1])
+        self.assertLess(row["ratio"], 1.3)
+        self.assertLess(row["nacre_off"], 0.031)
+
+
 if __name__ == "__main__":
     SOURCE_ROOT = sys.argv.pop(2)
     cli.main()

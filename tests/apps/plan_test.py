@@ -99,6 +99,7 @@ class Plans(PlanTest):
             self.refused(command, *TWIN, "--disable-pass", "sink_tail", says="did you mean 'sink_tails'?")
             for name in GPU_PASSES:
                 self.refused(command, *TWIN, "--disable-pass", name, says="on GPUs only")
+            self.refused(command, *TWIN, "--disable-pass", "choose_early_rows", says="on several devices only")
             for plan, name in (("vertex", "swap_indexing"), ("tensor", "sink_tails"), ("edge", "join_products"),
                                ("dst-id=1", "join_products")):
                 self.refused(command, *TWIN, "--plan", plan, "--disable-pass", name, says="--disable-pass")
@@ -299,6 +300,29 @@ class Bench(PlanTest):
         for name in drawn:
             xml.fromstring(self.read(name))
 
+    def test_several_devices(self):
+        out = self.ok("bench", "wisegraph", "--graphs", "twin:cora@0.1", "--models", "gcn,gat", "--hidden", 8, "--layers",
+                      2, "--epochs", 1, "--figures", "20,t2", "--devices", "cpu:1,cpu:1,cpu:1", "--out", "b", "-q").out
+        rows = self.rows("b/fig20.csv")
+        choices = ["late", "narrow", "early", "columns", "sums", "auto"]
+        self.assertEqual([r["hidden"] for r in rows[::6]], ["16", "32", "64", "128", "256", "512", "1024"])
+        self.assertEqual([r["rows"] for r in rows], choices * 7)
+        for r in rows:
+            self.assertGreater(float(r["ms"]), 0)
+            self.assertEqual(r["counted_bytes"], r["predicted_bytes"])
+        for hidden in range(0, len(rows), 6):
+            predicted = {r["rows"]: float(r["predicted_ms"]) for r in rows[hidden:hidden + 6]}
+            self.assertLessEqual(predicted["auto"], min(predicted[name] for name in ("late", "narrow", "early")))
+        self.assertIn("the counted bytes are those predicted in 42 of 42 cases", out)
+        table = json.loads(self.read("b/table2.json"))
+        self.assertEqual([r["model"] for r in table], ["gcn", "gat"])
+        for r in table:
+            self.assertEqual(r["counted_bytes"], r["predicted_bytes"])
+            self.assertGreater(r["one_device_ms"], 0)
+        xml.fromstring(self.read("b/fig20.svg"))
+        self.refused("bench", "wisegraph", "--figures", 13, "--devices", "cpu:1,cpu:1", says="figures 20 and t2")
+        self.refused("bench", "wisegraph", "--figures", 20, "--devices", "cpu:0", says="threads of the host")
+
     def test_mini_batches(self):
         self.ok("bench", "graphtensor", "--graphs", "twin:cora@0.1#20,twin:cora@0.1#30", "--models", "gcn", "--batch-size",
                 10, "--fanout", "4,3", "--batches", 3, "--rounds", 1, "--figures", "15,16,17,18,19,20", "--out", "b", "-q")
@@ -341,6 +365,64 @@ class Bench(PlanTest):
         self.refused("bench", "wisegraph", "--figures", "14", says="14")
         self.refused("bench", "wisegraph", "--models", "gnc", says="gnc")
 
+    def test_shares_of_unequal_devices(self):
+        out = self.ok("bench", "nugnn", "--figures", "10,11,12,13,t5,t6", "--graphs", "twin:cora@0.2",
+                      "--layers", 2, "--hidden", 8, "--devices", "cpu:1,cpu:2", "--devices", "cpu:1,cpu:1,cpu:1",
+                      "--methods", "uniform,cores,auto", "--timed", 3, "--out", "b", "-q").out
+        self.assertIn("geometric means", out)
+        cells = self.rows("b/shares-epochs.csv")
+        self.assertEqual(len(cells), 2 * 2 * 3)
+        for cell in cells:
+            self.assertEqual(cell["state"], "ok")
+            self.assertGreater(float(cell["epoch_ms"]), 0)
+            self.assertGreaterEqual(float(cell["waiting_percent"]), 0)
+            if cell["shares"] == "uniform":
+                self.assertEqual(float(cell["over_uniform"]), 1)
+            if cell["shares"] == "auto":
+                self.assertEqual(float(cell["received_of_auto"]), 1)
+        ranks = self.rows("b/shares-ranks.csv")
+        self.assertEqual(len(ranks), 2 * 3 * (2 + 3))
+        self.assertEqual({float(r["share"]) for r in ranks if r["shares"] == "cores" and r["devices"] == "cpu:1,cpu:2"},
+                         {0.3333, 0.6667})
+        for summary in self.rows("b/shares-summary.csv"):
+            self.assertEqual(summary["cells"], "2")
+            self.assertGreater(float(summary["over_uniform"]), 0)
+            self.assertGreater(float(summary["worst_of_best_simple"]), 0)
+
+    def test_placement_of_features(self):
+        out = self.ok("bench", "placement", "--data", "twin:cora@0.5", "--fanout", "5,3", "--batch-size", 20, "--groups",
+                      "1;2+2", "--shares", "0.1,0.2", "--epochs", 20, "--json", "t.json", "-q").out
+        self.assertIn("probability", out)
+        rows = json.loads(self.read("t.json"))
+        self.assertEqual(len(rows), 2 * 2 * 10)
+        for row in rows:
+            self.assertAlmostEqual(row["own_percent"] + row["peer_percent"] + row["host_percent"], 100, delta=0.1)
+            self.assertAlmostEqual(row["host_percent"], row["expected_host_percent"], delta=3)
+            if row["method"] == "probability":
+                self.assertLess(row["over_best"], 1.1)
+            if row["method"] == "pagraph" or row["devices"] == 1:
+                self.assertEqual(row["peer_percent"], 0)
+        self.refused("bench", "placement", "--groups", "2+x", says="2+2")
+        self.refused("bench", "placement", "--shares", "2", says="--shares")
+        self.refused("bench", "placement", "--methods", "probabilty", says="probability")
+
+    def test_precisions(self):
+        self.ok("bench", "nugnn", "--figures", "t2", "--graphs", "twin:cora@0.3", "--models", "gcn", "--layers", 2,
+                "--hidden", 8, "--epochs", 5, "--device", "cpu", "--out", "b", "-q")
+        rows = self.rows("b/table2.csv")
+        self.assertEqual([r["precision"] for r in rows], ["f32", "tf32", "bf16"])
+        self.assertEqual(rows[0]["state"], "ok")
+        self.assertGreater(float(rows[0]["test_percent"]), 0)
+        self.assertIn("needs a GPU", rows[2]["state"])
+        self.assertEqual([r["paper"] for r in rows], ["FP32", "AMP-style", "BF16"])
+        self.ok("bench", "nugnn", "--figures", "t2", "--graphs", "twin:cora@0.3", "--models", "gcn", "--layers", 2,
+                "--hidden", 8, "--epochs", 5, "--device", "cpu", "--devices", "cpu:1,cpu:1", "--out", "b", "-q")
+        rows = self.rows("b/table2.csv")[3:]
+        self.assertEqual([r["precision"] for r in rows], ["f32", "tf32", "bf16", "auto"])
+        self.assertEqual((rows[0]["devices"], rows[0]["state"]), ("cpu:1,cpu:1", "ok"))
+        self.assertGreater(float(rows[0]["received_mib"]), 0)
+        self.assertIn("needs a GPU", rows[3]["state"])
+
     def test_predicted_steps(self):
         out = self.ok("bench", "nugnn", "--figures", "t7", "--models", "gcn,gat", "--graphs",
                       "twin:cora@0.3,twin:pubmed@0.1,twin:citeseer@0.2", "--layers", 2, "--hidden", 8, "--seconds", 2,
@@ -357,6 +439,8 @@ class Bench(PlanTest):
         self.assertEqual({r["graph"] for r in self.rows("b/table7-graphs-gcn.csv")},
                          {"twin:cora@0.3", "twin:pubmed@0.1", "twin:citeseer@0.2"})
         self.refused("bench", "nugnn", "--figures", "t8", says="t8")
+        self.refused("bench", "nugnn", "--figures", "10", "--devices", "cpu:0", says="cpu:0")
+        self.refused("bench", "nugnn", "--figures", "10", "--methods", "unifrom", says="did you mean 'uniform'")
         self.refused("bench", "nugnn", "--models", "gnc", says="gnc")
 
 

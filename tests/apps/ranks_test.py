@@ -6,11 +6,10 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
-import time
 import unittest
 
 import cli
+from launched import SOON, LaunchedTest, RankTest
 
 DATA = ("--data", "twin:cora@0.2")
 MODELS = {
@@ -24,45 +23,10 @@ MODELS = {
     "sage-lstm": ("--model", "sage-lstm", "--hidden", 6),
 }
 GCN = (*DATA, *MODELS["gcn"])
-MPIRUN = shutil.which("mpirun")
-SOON = 10  # seconds after which all processes must have ended
 
 
 def devices(count):
     return ("--devices", ",".join(["cpu:1"] * count))
-
-
-class RankTest(cli.CliTest):
-    def environment(self):
-        return dict(super().environment(), NACRE_CACHE=str(self.dir / "cache"))
-
-    def metrics(self, run):
-        return [json.loads(line) for line in self.read(run + "/metrics.jsonl").splitlines()]
-
-    def train(self, run, *arguments):
-        return self.ok("train", "-q", "--json", "--checkpoint", run, *arguments).last_json()
-
-    def same(self, run, other, first=10):
-        """Compares two runs: the losses of the first epochs, and the scores of the last one."""
-        got, want = self.metrics(run), self.metrics(other)
-        self.assertEqual([m["epoch"] for m in got], [m["epoch"] for m in want])
-        for a, b in list(zip(got, want))[:first]:
-            self.assertLess(abs(a["loss"] - b["loss"]), 1e-5 * abs(b["loss"]), f"{run}, epoch {a['epoch']}")
-        for split in ("train", "val", "test"):
-            self.assertAlmostEqual(got[-1][split], want[-1][split], delta=0.01, msg=f"{run}, {split}")
-
-    def wait_for_epochs(self, process, run, count):
-        """Waits until a run has written a checkpoint and the metrics of some epochs."""
-        folder = self.dir / run
-        patience = time.monotonic() + 60
-        while not ((folder / "metrics.jsonl").exists() and len(self.metrics_so_far(run)) >= count and
-                   list(folder.glob("epoch-*/state.json"))):
-            self.assertIsNone(process.poll(), self.read("stderr.txt").decode())
-            self.assertLess(time.monotonic(), patience)
-            time.sleep(0.02)
-
-    def metrics_so_far(self, run):
-        return self.read(run + "/metrics.jsonl").splitlines()
 
 
 class Threads(RankTest):
@@ -84,10 +48,32 @@ class Threads(RankTest):
             run = f"{method}-{rows[i]}"
             self.train(run, *common, *devices(3), "--partition", method, "--halo-rows", rows[i], "--comm-timeout", 30)
             self.same(run, "one")
+        for rows in ("columns", "sums"):
+            for name in ("gcn", "gat"):
+                run = f"{name}-{rows}"
+                model = (*DATA, *MODELS[name], "--epochs", 10)
+                self.train(f"{run}-one", *model, "--device", "cpu")
+                self.train(run, *model, *devices(3), "--halo-rows", rows)
+                self.same(run, f"{run}-one")
         self.train("apart", *common, *devices(3), "--no-overlap")
         self.same("apart", "one")
         self.ok("train", "--resume", "apart", "--epochs", 12)
         self.assertIs(json.loads(self.read("apart/config.json"))["execution"]["no_overlap"], True)
+
+    def test_rows_are_computed_while_those_of_other_devices_travel(self):
+        on = ("--data", "twin:arxiv@0.05", "--model", "gcn", "--hidden", 64, *devices(2))
+        losses = []
+        for without in ((), ("--no-overlap",)):
+            plan = json.loads(self.ok("plan", *on, *without, "--json").out)
+            early = [kernel["early"] for kernel in plan["kernels"] if "early" in kernel]
+            calls = plan["several_devices"]["calls"]
+            self.assertEqual([], early) if without else self.assertGreater(len(early), 0)
+            self.assertEqual(any(call["early_rows"] for call in calls), not without)
+            text = self.ok("plan", *on, *without, "-v").out
+            self.assertEqual("while rows of other ranks travel" in text, not without)
+            run = self.ok("train", *on, *without, "--epochs", 3, "--no-checkpoint", "--json", "-q").last_json()
+            losses.append(run["loss"])
+        self.assertEqual(*losses)  # to the last bit
 
     def test_metrics_of_whole_splits(self):
         # A score that is no mean over nodes needs the predictions of all ranks.
@@ -113,7 +99,30 @@ class Threads(RankTest):
                 self.assertGreaterEqual(rank[key], 0, key)
             self.assertAlmostEqual(rank["computing_s"] + rank["communication_s"] + rank["waiting_s"], rank["step_s"])
             self.assertLessEqual(rank["reduction_s"], rank["communication_s"])
-        self.assertIsNone(self.train("one", *GCN, "--epochs", 1, "--device", "cpu")["ranks"])
+            self.assertEqual(rank["step_received_bytes"], rank["step_planned_bytes"])
+        one = self.train("one", *GCN, "--epochs", 1, "--device", "cpu")
+        self.assertIsNone(one["ranks"])
+        self.assertIsNone(one["halo_rows"])
+
+    def test_rows_that_travel(self):
+        common = (*GCN, "--layers", 3, "--epochs", 2, *devices(3))
+        made = self.train("auto", *common)
+        chosen = made["halo_rows"]
+        self.assertEqual(set(chosen["one_choice"]) - {"sums"}, {"late", "narrow", "early", "columns"})
+        self.assertEqual(max(r["step_received_bytes"] for r in made["ranks"]), chosen["received_bytes"])
+        for rows, cost in chosen["one_choice"].items():
+            fixed = self.train(rows, *common, "--halo-rows", rows)
+            self.assertEqual({s["rows"] for s in fixed["halo_rows"]["sites"]}, {rows})
+            self.assertAlmostEqual(fixed["halo_rows"]["predicted_ms"], cost["predicted_ms"])
+            self.assertEqual(max(r["step_received_bytes"] for r in fixed["ranks"]), cost["received_bytes"])
+            # Columns must be predicted to be much faster before they are chosen.
+            if rows != "columns":
+                self.assertGreaterEqual(cost["predicted_ms"], chosen["predicted_ms"])
+        for site in chosen["sites"]:
+            self.assertRegex(site["site"], r"^layer \d (forward|backward)$")
+            for cost in site.get("lost", {}).values():
+                self.assertGreaterEqual(cost["predicted_ms"], chosen["predicted_ms"])
+        self.assertEqual(json.loads(self.read("auto/plan.json"))["placement"], chosen)
 
     def test_text_for_people(self):
         result = self.ok("train", *GCN, "--epochs", 12, "--no-checkpoint", *devices(2))
@@ -125,6 +134,54 @@ class Threads(RankTest):
         self.assertNotRegex(short.err, "shares stay as they are|work is moved between ranks")
         named = self.ok("train", *GCN, "--epochs", 12, "--no-checkpoint", *devices(2), "--shares", "1,1")
         self.assertNotRegex(named.err, "shares stay as they are|work is moved between ranks")
+
+    def test_shares_by_rules(self):
+        common = ("train", *GCN, "--epochs", 12, "--no-checkpoint", "--devices", "cpu:1,cpu:3", "--json")
+        for rule, first, says in (("uniform", 0.5, "all devices have equal shares: cpu:1 50.0 %, cpu:3 50.0 %"),
+                                  ("cores", 0.25, "shares follow the number of threads or multiprocessors: cpu:1 25.0 %"),
+                                  ("Cores", 0.25, "shares follow")):
+            result = self.ok(*common, "--shares", rule)
+            self.assertEqual(result.last_json()["ranks"][0]["share"], first)
+            self.assertIn(says, result.err)
+            self.assertNotRegex(result.err, "shares stay as they are|work is moved between ranks")
+            for rank in result.last_json()["ranks"]:
+                self.assertGreater(rank["kernels_ms"], 0)
+                self.assertIsNone(rank["predicted_kernels_ms"])
+        result = self.ok(*common, "--shares", "auto")
+        self.assertIn("first shares follow the number of threads", result.err)
+        self.assertRegex(result.err, "shares stay as they are|work is moved between ranks")
+        if "MHz" in pathlib.Path("/proc/cpuinfo").read_text():
+            for rule, first in (("frequency", 0.5), ("flops", 0.25)):
+                self.assertAlmostEqual(self.ok(*common, "--shares", rule).last_json()["ranks"][0]["share"], first, 6)
+        self.train("run", *GCN, "--epochs", 2, *devices(2), "--shares", "uniform")
+        self.assertEqual(json.loads(self.read("run/config.json"))["execution"]["shares"], "uniform")
+        self.assertIn("all devices have equal shares", self.ok("train", "--resume", "run", "--epochs", 4).err)
+
+    def test_stored_models_give_first_shares(self):
+        model = ("--layers", 2, "--hidden", 16, "--threads", 1)
+        self.ok("bench", "nugnn", "--figures", "t7", "--models", "gcn", "--graphs", "twin:cora@0.3,twin:pubmed@0.1",
+                *model, "--seconds", 1, "--folds", 2, "--out", "b", "-q")
+        common = ("train", "--data", "twin:pubmed", "--model", "gcn", *model[:4], "--epochs", 12, "--no-checkpoint", "--json",
+                  *devices(2))
+        result = self.ok(*common)
+        self.assertIn("stored performance models: the slowest rank takes", result.err)
+        for rank in result.last_json()["ranks"]:
+            self.assertGreater(rank["predicted_kernels_ms"], 0)
+            self.assertGreater(rank["kernels_ms"], 0)
+        self.assertNotIn("stored performance models", self.ok(*common, "--norm", "layer").err)
+
+    def test_times_of_ranks_in_the_metrics(self):
+        self.train("run", *GCN, "--epochs", 8, *devices(2), "--shares", "1,1")
+        for line in self.metrics("run"):
+            self.assertEqual([rank["steps"] for rank in line["ranks"]], [1, 1])
+            for r, rank in enumerate(line["ranks"]):
+                split = [rank[key] for key in ("computing_s", "communication_s", "waiting_s")]
+                self.assertGreater(sum(split), 0)
+                self.assertLessEqual(rank["reduction_s"], rank["communication_s"] + 1e-9)
+                if r == 0:  # other ranks may end a step after rank 0 has ended it
+                    self.assertLessEqual(sum(split), line["seconds"] * 1.01 + 1e-4)
+        self.train("one", *GCN, "--epochs", 2, "--device", "cpu")
+        self.assertNotIn("ranks", self.metrics("one")[0])
 
     def test_ranks_without_nodes(self):
         self.train("one", *GCN, "--epochs", 10, "--device", "cpu")
@@ -204,9 +261,11 @@ class Threads(RankTest):
                            (",".join(["cpu:1"] * 65), "names 65 devices"), ("cuda:0,cpu:1", "was not found"),
                            ("gpu:0,cpu:1", "was not found")):
             self.refused(*train, "--devices", text, says=says)
+        self.refused(*train, "--devices", "cpu:1+cpu:1", says="names the devices of one process of mpirun")
         self.refused(*two, "--shares", "1,2,3", says="has 3 numbers for 2 devices")
         self.refused(*two, "--shares", "1,", says="'' is not a number")
         self.refused(*two, "--shares", "1,-1", says="-1 is not a share")
+        self.refused(*two, "--shares", "unifrom", says="did you mean 'uniform'")
         self.refused(*two, "--shares", "0,0", says="all shares are 0")
         self.refused(*two, "--partition", "mettis", says="--partition: unknown method 'mettis' (did you mean 'metis'")
         self.refused(*two, "--halo-rows", "lat", says="did you mean 'late'")
@@ -217,9 +276,15 @@ class Threads(RankTest):
         self.refused(*two, "--threads", 2, says="--threads: is for one device")
         self.refused(*two, "--no-plan-cache", says="plans for several devices are made by rules")
         self.refused(*two, "--precision", "bf16", says="needs a GPU")
+        self.refused(*two, "--precision", "f32,bf16", says="'bf16' needs a GPU, but is given for cpu:1")
+        self.refused(*two, "--precision", "f32,f32,f32", says="has 3 names for 2 devices")
+        self.refused(*two, "--precision", "f32,b16", says="did you mean 'bf16'")
+        self.refused(*train, "--precision", "f32,f32", "--device", "cpu", says="the run has one device")
         for option in (("--shares", "1,2"), ("--partition", "metis"), ("--halo-rows", "late"), ("--comm-timeout", 3),
                        ("--no-overlap",)):
             self.refused(*train, *option, says="is for several devices, but the run has one")
+        for arguments in (train, two):
+            self.refused(*arguments, "--comm", "staged", says="is for processes that mpirun or srun has started")
         pairs = [(user, item) for user in range(12) for item in range(8) if (user + item) % 3]
         self.write("users.npz", cli.npz({"train_user": cli.npy([u for u, _ in pairs]), "train_item": cli.npy([i for _, i in pairs]),
                                          "test_user": cli.npy([0]), "test_item": cli.npy([0])}))
@@ -231,51 +296,7 @@ class Threads(RankTest):
                      "random:0.6/0.2/0.2", "--model", "gcn", "--no-checkpoint", *devices(2), says="learned features")
 
 
-@unittest.skipIf(MPIRUN is None, "mpirun is not installed")
-class Processes(RankTest):
-    def setUp(self):
-        if cli.SANITIZED or not (pathlib.Path(cli.PROGRAM).parent / "libnacre_mpi.so").exists():
-            self.skipTest("this build has no plug-in for MPI, or is built with sanitizers")
-        super().setUp()
-
-    def environment(self):
-        return dict(super().environment(), TERM="dumb")
-
-    def command(self, ranks, *arguments):
-        return [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), cli.PROGRAM,
-                *map(str, arguments)]
-
-    def launch(self, ranks, *arguments):
-        start = time.monotonic()
-        done = subprocess.run(self.command(ranks, *arguments), cwd=self.dir, env=self.environment(), text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
-        return cli.Result(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
-
-    def launched(self, ranks, *arguments):
-        result = self.launch(ranks, *arguments)
-        self.assertEqual(result.code, 0, f"{arguments}\n{result}")
-        return result
-
-    def start_launched(self, ranks, *arguments):
-        """Starts processes, and returns the launcher's."""
-        self.addCleanup(lambda: process.poll() is None and process.kill())
-        with open(self.dir / "stdout.txt", "wb") as out, open(self.dir / "stderr.txt", "wb") as err:
-            process = subprocess.Popen(self.command(ranks, *arguments), cwd=self.dir, env=self.environment(),
-                                       stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        return process
-
-    def process_of(self, launcher, rank):
-        """Returns the id of the process that is a rank."""
-        for folder in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                words = (folder / "environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if parent == launcher.pid and f"OMPI_COMM_WORLD_RANK={rank}".encode() in words:
-                return int(folder.name)
-        self.fail(f"rank {rank} has no process")
-
+class Processes(LaunchedTest):
     def test_same_losses_as_one_process(self):
         for name in ("gcn", "gat"):
             common = (*DATA, *MODELS[name], "--epochs", 12)
@@ -292,19 +313,80 @@ class Processes(RankTest):
         self.assertEqual([rank["share"] for rank in made["ranks"]], [0.25, 0.75])
         made = self.launched(2, *common, "--devices", "cpu:1,cpu:2").last_json()
         self.assertEqual(made["device"], "cpu:1,cpu:2")
+        made = self.launched(2, *common, "--devices", "cpu:1,cpu:3", "--shares", "cores").last_json()
+        self.assertEqual([rank["share"] for rank in made["ranks"]], [0.25, 0.75])
         self.assertIsNone(self.launched(1, *common).last_json()["ranks"])
+
+    def test_several_ranks_in_each_process(self):
+        for name, devices in (("gcn", "cpu:1+cpu:1"), ("gat", "cpu:1+cpu:1,cpu:1"), ("sage", "cpu:1,cpu:1+cpu:1+cpu:1")):
+            common = (*DATA, *MODELS[name], "--epochs", 12)
+            self.train(f"{name}-one", *common, "--device", "cpu")
+            result = self.launched(2, "train", *common, "--devices", devices, "--checkpoint", name, "--json")
+            made = result.last_json()
+            every = devices if "," in devices else f"{devices},{devices}"
+            self.assertEqual(made["device"], every.replace("+", ","))
+            self.assertEqual(result.err.count("note: rank 0 (cpu:1)"), 1, result)
+            for rank in made["ranks"]:
+                self.assertGreater(rank["sent_mb"], 0)
+                self.assertEqual(rank["step_received_bytes"], rank["step_planned_bytes"])
+            self.same(name, f"{name}-one")
+            self.assertEqual(json.loads(self.read(name + "/config.json"))["execution"]["devices"], every.split(","))
+        # The run continues on the same groups, and on others.
+        self.launched(2, "train", "--resume", "gat", "--epochs", 14)
+        self.launched(3, "train", "--resume", "gat", "--epochs", 16)
+        self.ok("train", "--resume", "sage", "--epochs", 14)
+        self.ok("train", "--resume", "gat", "--epochs", 18, "--device", "cpu")
+        result = self.launched(2, "train", *GCN, "--epochs", 14, "--no-checkpoint", "--json", "--devices", "cpu:1+cpu:1",
+                               "--shares", "4,1,1,1")
+        self.assertEqual([round(rank["share"], 3) for rank in result.last_json()["ranks"]], [0.571, 0.143, 0.143, 0.143])
+
+    def test_work_is_moved_between_groups(self):
+        common = (*GCN, "--epochs", 14)
+        self.train("one", *common, "--device", "cpu")
+        self.launched(2, "train", *common, "--checkpoint", "moved", "--devices", "cpu:1+cpu:1")
+        self.same("moved", "one")
+
+    def test_a_killed_group_ends_the_run(self):
+        for how in (signal.SIGKILL, signal.SIGSTOP):
+            process = self.start_launched(2, "train", *GCN, "--epochs", 100000, "--checkpoint", how.name,
+                                          "--checkpoint-every", 1, "--comm-timeout", 2, "--devices", "cpu:1+cpu:1")
+            self.wait_for_epochs(process, how.name, 3)
+            os.kill(self.process_of(process, 1), how)
+            self.assertNotEqual(process.wait(timeout=SOON + 5), 0)
+            self.ok("train", "--resume", how.name, "--epochs", len(self.metrics_so_far(how.name)) + 2, "--device", "cpu")
+        errors = self.errors(self.read("stderr.txt").decode())
+        self.assertEqual(len(errors), 1, errors)
+        self.assertRegex(errors[0], "rank [23]")
+
+    def test_a_rank_without_memory_ends_the_run(self):
+        common = ("train", "--data", "twin:arxiv@0.1", "--model", "gcn", "--hidden", 256, "--layers", 3, "--epochs", 1,
+                  "--no-checkpoint", "--json", "-q", "--threads", 1, "--shares", "1,20")
+        made = self.launched(2, *common).last_json()
+        # The limit is enough memory for the first process, but not for the second one.
+        first, second = (rank["planned_mb"] for rank in made["ranks"])
+        self.assertGreater(second, 2 * first)
+        result = self.launch(2, *common, "--memory-limit", f"{int(made['planned_mb'])}M")
+        self.assertNotEqual(result.code, 0, result)
+        errors = self.errors(result.err)
+        self.assertEqual(len(errors), 1, result)
+        self.assertRegex(errors[0], "rank 1.* memory|memory: ", result)
+        self.assertLess(result.seconds, SOON + 5, result)
 
     def test_what_is_refused(self):
         train = ("train", *GCN, "--no-checkpoint")
         for arguments, says in ((("train", "--data", "absent.npz", "--model", "gcn"), "absent.npz"),
                                 ((*train, "--devices", "cpu:1"), "names 1 device for 2 processes"),
                                 ((*train, "--shares", "1,2,3"), "has 3 numbers for 2 devices"),
+                                ((*train, "--devices", "cpu:1+cpu:1,cpu:1,cpu:1"), "the devices of 3 processes for 2"),
+                                ((*train, "--devices", "cpu:1+tpu"), "'tpu' is no device"),
+                                ((*train, "--devices", "cpu:1+"), "is no device"),
+                                ((*train, "--devices", "cpu:1+cpu:1", "--comm", "nccl"), "one GPU each"),
                                 ((*train, *devices(2), "--threads", 1), "--threads"),
                                 ((*train, "--mode", "minibatch"), "not in mini-batches"),
                                 ((*train, "--seeds", "0,1"), "--seeds")):
             result = self.launch(2, *arguments)
             self.assertEqual(result.code, 2, f"{arguments}\n{result}")
-            errors = [line for line in result.err.splitlines() if line.startswith("nacre: ")]
+            errors = self.errors(result.err)
             self.assertEqual(len(errors), 1, f"{arguments}\n{result}")
             self.assertIn(says, errors[0])
             self.assertLess(result.seconds, SOON, f"{arguments}\n{result}")
@@ -332,7 +414,7 @@ class Processes(RankTest):
         self.wait_for_epochs(process, "run", 3)
         os.kill(self.process_of(process, 1), signal.SIGSTOP)
         self.assertNotEqual(process.wait(timeout=SOON + 2), 0)
-        errors = [line for line in self.read("stderr.txt").decode().splitlines() if line.startswith("nacre: ")]
+        errors = self.errors(self.read("stderr.txt").decode())
         self.assertEqual(len(errors), 1, self.read("stderr.txt").decode())
         self.assertIn("rank 1", errors[0])
 
@@ -343,6 +425,112 @@ class Processes(RankTest):
         self.assertNotEqual(process.wait(timeout=SOON), 0)
         done = len(self.metrics_so_far("run"))
         self.ok("train", "--resume", "run", "--epochs", done + 2, "--device", "cpu")
+
+
+@unittest.skipIf(os.environ.get("NACRE_TEST_DEVICE") != "cuda", "NACRE_TEST_DEVICE is not cuda")
+class GpuProcesses(LaunchedTest):
+    """Processes on parts of one GPU and on the host. Their rows travel through host memory."""
+
+    gpu = True
+
+    def test_same_losses_as_one_process(self):
+        parts = {2: "cuda:0@8,cuda:0@8", 3: "cuda:0@8,cpu:1,cuda:0@8"}
+        for name in ("gcn", "gat"):
+            common = (*DATA, *MODELS[name], "--epochs", 12)
+            self.train(f"{name}-one", *common, "--device", "cpu")
+            for ranks, devices in parts.items():
+                result = self.launched(ranks, "train", *common, "--checkpoint", f"{name}-{ranks}", "--json", "--devices",
+                                       devices, "--shares", ",".join("32"[r % 2] for r in range(ranks)))
+                made = result.last_json()
+                self.assertEqual(made["device"], devices)
+                for rank in made["ranks"]:
+                    self.assertGreater(rank["sent_mb"], 0)
+                    self.assertAlmostEqual(rank["computing_s"] + rank["communication_s"] + rank["waiting_s"], rank["step_s"])
+                self.same(f"{name}-{ranks}", f"{name}-one")
+
+    def test_several_ranks_in_each_process(self):
+        common = (*DATA, *MODELS["gat"], "--epochs", 12)
+        self.train("one", *common, "--device", "cpu")
+        result = self.launched(2, "train", *common, "--checkpoint", "two", "--json", "--devices",
+                               "cuda:0@8+cuda:0@8,cpu:1+cuda:0@8", "--shares", "2,1,1,2")
+        self.assertIn("directly between the GPUs of a process", result.err)
+        for rank in result.last_json()["ranks"]:
+            self.assertEqual(rank["step_received_bytes"], rank["step_planned_bytes"])
+        self.same("two", "one")
+
+    def test_shares(self):
+        # So few epochs that no work is moved.
+        common = ("train", *GCN, "--epochs", 9, "--no-checkpoint", "--json")
+        # Every process knows only its own device, and yet all processes must cut the graph alike.
+        made = self.launched(2, *common, "--devices", "cuda:0,cpu:4").last_json()
+        self.assertGreater(made["ranks"][0]["share"], made["ranks"][1]["share"])
+        result = self.launched(2, *common, "--devices", "cpu:1,cuda:0@8")
+        self.assertIn("rank 0 (cpu:1) gets no nodes", result.err)
+        self.assertEqual(result.last_json()["ranks"][0]["nodes"], 0)
+
+    @unittest.skipIf("NACRE_EMULATOR_CACHE" not in os.environ, "the GPU is not emulated")
+    def test_machines_with_other_numbers_of_gpus(self):
+        # Only the second process has a second GPU.
+        settings = [{"NACRE_EMULATOR_DEVICES": 1}, {"NACRE_EMULATOR_DEVICES": 2}]
+        train = ("train", *GCN, "--epochs", 2, "--no-checkpoint", "--json", "-q")
+        result = self.launch_unlike(settings, *train, "--devices", "cuda:0,cuda:1")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.last_json()["device"], "cuda:0,cuda:1")
+        result = self.launch_unlike(settings, *train, "--devices", "cuda:1,cuda:0")
+        self.assertNotEqual(result.code, 0, result)
+        self.assertIn("'cuda:1' was not found", result.err)
+
+    def test_work_is_moved(self):
+        # The run cuts the graph anew and opens the GPUs again. Its losses must stay those of one
+        # device.
+        common = (*GCN, "--epochs", 14)
+        self.train("one", *common, "--device", "cpu")
+        self.launched(2, "train", *common, "--checkpoint", "two", "--devices", "cuda:0@8,cuda:0@8")
+        self.same("two", "one")
+
+    def test_links_between_gpus(self):
+        # Two processes have emulated GPUs that count as two GPUs. On a machine with one real GPU,
+        # both processes share it.
+        common = (*DATA, *MODELS["gat"], "--epochs", 12)
+        self.train("one", *common, "--device", "cpu")
+        two = ("train", *common, "--devices", "cuda:0,cuda:0")
+        result = self.launched(2, *two, "--checkpoint", "auto")
+        self.same("auto", "one")
+        linked = "rows travel from GPU to GPU by NCCL emulated" in result.err
+        self.assertTrue(linked or "through the memory of the host: ranks 0 and 1 share a GPU" in result.err, result)
+        result = self.launched(2, *two, "--checkpoint", "staged", "--comm", "staged")
+        self.same("staged", "one")
+        self.assertIn("through the memory of the host: --comm staged asks for it", result.err)
+        result = self.launch(2, "train", *common, "--no-checkpoint", "--devices", "cuda:0,cpu:1", "--comm", "nccl")
+        self.assertEqual(len(self.errors(result.err)), 1, result)
+        self.assertIn("rank 1 cannot use NCCL: it computes on the host", result.err)
+        if not linked:
+            return
+        for how in (signal.SIGKILL, signal.SIGSTOP):
+            process = self.start_launched(2, *two, "--epochs", 100000, "--checkpoint", how.name, "--checkpoint-every", 1,
+                                          "--comm-timeout", 3)
+            self.wait_for_epochs(process, how.name, 3)
+            os.kill(self.process_of(process, 1), how)
+            self.assertNotEqual(process.wait(timeout=SOON + 3), 0)
+
+    def test_what_is_refused(self):
+        train = ("train", *GCN, "--no-checkpoint")
+        for arguments, says in (((*train, "--devices", "cuda:0,cuda:9"), "'cuda:9' was not found"),
+                                ((*train, "--device", "cuda"), "the machine of rank 0 has fewer GPUs than processes"),
+                                ((*train, "--device", "cuda:0"), "names one device, but there are several processes")):
+            result = self.launch(2, *arguments)
+            self.assertEqual(len(self.errors(result.err)), 1, f"{arguments}\n{result}")
+            self.assertIn(says, result.err)
+            self.assertNotEqual(result.code, 0)
+            self.assertLess(result.seconds, SOON + 10, f"{arguments}\n{result}")
+
+    def test_a_killed_rank_ends_the_run(self):
+        process = self.start_launched(2, "train", *GCN, "--epochs", 100000, "--checkpoint", "run", "--checkpoint-every", 1,
+                                      "--comm-timeout", 5, "--devices", "cuda:0@8,cuda:0@8")
+        self.wait_for_epochs(process, "run", 3)
+        os.kill(self.process_of(process, 1), signal.SIGKILL)
+        self.assertNotEqual(process.wait(timeout=SOON + 5), 0)
+        self.ok("train", "--resume", "run", "--epochs", len(self.metrics_so_far("run")) + 2, "--device", "cpu")
 
 
 if __name__ == "__main__":

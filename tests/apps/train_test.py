@@ -194,7 +194,7 @@ class Data(cli.CliTest):
     def test_twins_are_listed(self):
         text = self.ok("data", "list").out
         for name in ("cora citeseer pubmed cs physics arxiv products reddit yelp flickr proteins mag papers100M friendster "
-                     "citation2 amazon gowalla google roadnet-ca wiki-talk livejournal").split():
+                     "citation2 igb-large amazon gowalla google roadnet-ca wiki-talk livejournal").split():
             self.assertRegex(text, rf"(?m)^{name}\s")
 
     def test_convert_there_and_back(self):

@@ -71,6 +71,19 @@ TEST_F(TraceTest, NamesMayHoldAnything) {
   EXPECT_EQ(trace["traceEvents"][0]["name"], "a \"quoted\" \\ nameof two lines");
 }
 
+TEST_F(TraceTest, Numbers) {
+  trace_numbers("unseen", {{"a", 1}});
+  trace_start();
+  trace_numbers("rows", {{"local", 3}, {"host", int64_t{1} << 40}});
+  const json trace = written();
+  ASSERT_EQ(trace["traceEvents"].size(), 1U);
+  const json event = trace["traceEvents"][0];
+  EXPECT_EQ(event["ph"], "C");
+  EXPECT_EQ(event["name"], "rows");
+  EXPECT_EQ(event["args"]["local"], 3);
+  EXPECT_EQ(event["args"]["host"], int64_t{1} << 40);
+}
+
 TEST_F(TraceTest, NamesAreInterned) {
   const char* first = trace_name("kernel 1");
   EXPECT_STREQ(first, "kernel 1");

@@ -36,7 +36,7 @@ TEST(FailureAgreement, lets_the_lowest_rank_choose_that_can) {
   EXPECT_FALSE(first.due(10.4));
   third.adopt(*first.choice());
   EXPECT_EQ(third.choice()->reason, "hangs");
-  third.adopt(full);  // too late
+  third.adopt(full);  // this report comes too late to be chosen
   EXPECT_EQ(third.choice()->reason, "hangs");
   // If rank 0 does not choose, others do after a while.
   FailureAgreement alone(2);

@@ -60,18 +60,20 @@ class SlowDevices final : public RankMemory {
         copy_rows(from, copy.to, copy.begin, copy.end);
       }
     });
-    work->wait();  // the receiver has no queue of its own
-    return offer.is_copy() ? nullptr : work;
+    if (copy.add) work->wait();  // rows are added in the order of their senders
+    return work;
   }
-  void take_sum(int, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
-                int64_t count) override {
+  std::shared_ptr<RankTicket> take_sum(int, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
+                                       int64_t count) override {
     std::vector<std::vector<std::byte>> copies;
     for (const auto& part : parts) copies.push_back(static_cast<const Offer&>(*part).copy);
-    std::vector<void*> memory;
-    for (auto& copy : copies) memory.push_back(copy.data());
-    nap(1e-4);
-    sum_in_place(type, memory, 0, count);
-    if (count > 0) std::memcpy(out, copies[0].data(), static_cast<size_t>(count * bytes_of(type)));
+    return std::make_shared<Work>([type, copies = std::move(copies), out, count]() mutable {
+      nap(1e-4);
+      std::vector<void*> memory;
+      for (auto& copy : copies) memory.push_back(copy.data());
+      sum_in_place(type, memory, 0, count);
+      if (count > 0) std::memcpy(out, copies[0].data(), static_cast<size_t>(count * bytes_of(type)));
+    });
   }
   void wait(int, RankTicket& ticket) override { static_cast<Work&>(ticket).wait(); }
 };

@@ -20,8 +20,8 @@ function(nacre_mpi_program name)
   add_dependencies(${name} nacre_mpi)
 endfunction()
 
-nacre_mpi_program(test_cluster_mpi ${suite} mpi_test.cpp)
-target_link_libraries(test_cluster_mpi PRIVATE GTest::gtest)
+nacre_mpi_program(test_cluster_mpi mpi_test.cpp)
+target_link_libraries(test_cluster_mpi PRIVATE test_cluster_suite)
 # One odd and one even number of ranks are among the tests of every change; `make stress` has the
 # rest.
 foreach(ranks 1 2 3 4)
@@ -32,7 +32,7 @@ foreach(ranks 1 2 3 4)
   endif()
   add_test(NAME cluster_mpi_${ranks}
     COMMAND ${MPIEXEC_EXECUTABLE} -n ${ranks} --oversubscribe --bind-to none $<TARGET_FILE:test_cluster_mpi> --gtest_brief=1)
-  set_tests_properties(cluster_mpi_${ranks} PROPERTIES LABELS "${labels}" TIMEOUT 300 ENVIRONMENT "${mpi_environment}")
+  set_tests_properties(cluster_mpi_${ranks} PROPERTIES LABELS "${labels}" TIMEOUT 300 COST 14 ENVIRONMENT "${mpi_environment}")
 endforeach()
 
 nacre_mpi_program(mpi_worker mpi_worker.cpp)

@@ -1,4 +1,5 @@
-// The suite of communicators over MPI. Every process is one rank and runs all tests:
+// Runs the tests of communicators (CommunicatorSuite) over MPI. Every process is one rank, and all
+// processes run all tests:
 //   mpirun -n 4 --oversubscribe build/release/test_cluster_mpi
 #include <cstdio>
 #include <sstream>

@@ -1,66 +1,15 @@
 // Tests the communicator of processes over a transport that connects threads.
-#include <deque>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "cluster/launcher.h"
+#include "cluster/mail.h"
 #include "cluster/traffic.h"
 #include "nacre/cluster/culprit_search.h"
 #include "nacre/cluster/packet_hub.h"
 
 namespace nacre {
 namespace {
-
-// Packets on their way between the ranks of a test.
-struct Mailboxes {
-  struct Letter {
-    int from;
-    Packet packet;
-  };
-  explicit Mailboxes(int size) : boxes(size), dead(size) {}
-
-  std::mutex mutex;
-  std::vector<std::deque<Letter>> boxes;  // by receiver
-  std::vector<bool> dead;                 // ranks whose process has ended
-};
-
-class Mail final : public Transport {
- public:
-  Mail(int rank, std::shared_ptr<Mailboxes> all) : rank_(rank), all_(std::move(all)) {}
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(all_->boxes.size()); }
-  int local_size() const override { return size(); }
-  int local_rank() const override { return rank_; }
-  void send(int to, Packet packet) override {
-    const std::lock_guard lock(all_->mutex);
-    all_->boxes[to].push_back({rank_, std::move(packet)});
-  }
-  int unsent(int to) const override {
-    const std::lock_guard lock(all_->mutex);
-    return static_cast<int>(all_->boxes[to].size());
-  }
-  bool poll(FunctionRef<void(int, Packet)> receive) override {
-    std::deque<Mailboxes::Letter> letters;
-    {
-      const std::lock_guard lock(all_->mutex);
-      if (all_->dead[rank_]) return false;
-      letters.swap(all_->boxes[rank_]);
-    }
-    for (Mailboxes::Letter& letter : letters) receive(letter.from, std::move(letter.packet));
-    return !letters.empty();
-  }
-  bool gone(int rank) override {
-    const std::lock_guard lock(all_->mutex);
-    return all_->dead[rank];
-  }
-  void close() override {}
-  [[noreturn]] void end_all(int) override { std::terminate(); }
-
- private:
-  int rank_;
-  std::shared_ptr<Mailboxes> all_;
-};
 
 class Post : public Launcher {
  public:
@@ -136,7 +85,7 @@ TEST(CulpritSearch, follows_answers_to_the_last_rank) {
   EXPECT_EQ(search.next_to_ask(), 3);
   search.answered(1, search.question(), 2);  // nobody asked this rank
   EXPECT_FALSE(search.culprit().has_value());
-  search.answered(3, search.question(), 1);  // a circle
+  search.answered(3, search.question(), 1);  // the answers now form a circle
   EXPECT_EQ(search.culprit(), 3);
   EXPECT_FALSE(search.silent());
 }

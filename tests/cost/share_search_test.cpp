@@ -15,7 +15,7 @@ constexpr int64_t kRoomy = int64_t{1} << 40;
 // A machine of devices with known speeds, and a graph that can be cut anywhere.
 struct Machine {
   std::vector<ShareDevice> devices;
-  std::vector<double> seconds;    // of the whole graph, on each device alone
+  std::vector<double> seconds;    // seconds of the whole graph on each device alone
   std::vector<double> start;      // seconds of an empty part
   double bytes = 1e9;             // memory of the whole graph
   double boundary = 0;            // bytes that each part exchanges if there are several parts

@@ -65,6 +65,11 @@ const std::vector<Rule> kIndexing = {
     {"src", op(Op::index, Attr::src), {v(1, {2, 3})}, "e1[2,3]"},
     {"dst", op(Op::index, Attr::dst), {v(1, {2})}, "e0[2]"},
     {"self", op(Op::index, Attr::self), {v(0, {2})}, "v1[2]"},
+    {"self_to_layer", op(Op::index, Attr::self, {4}), {v(0, {2})}, "v4[2]"},
+    {"self_to_layers",
+     op(Op::index, Attr::self, {4, 1}),
+     {v(0, {2})},
+     "!empty (to the next layer) or a layer of the result"},
     {"type", op(Op::index, Attr::type, {1}), {t({2})}, "e1[2]"},
     {"dst_of_v0", op(Op::index, Attr::dst), {v(0, {2})}, "!the operand must be at destinations"},
     {"src_of_edges", op(Op::index, Attr::src), {e(0, {2})}, "!the operand must be at vertices"},
@@ -96,6 +101,26 @@ const std::vector<Rule> kIndexing = {
     {"lstm_grad_z", op(Op::lstm_grad_z), {v(1, {2}), v(0, {8}), p({2, 8})}, "v0[8]"},
     {"lstm_grad_w", op(Op::lstm_grad_w), {v(1, {2}), v(0, {8}), p({2, 8})}, "p[2,8]"},
     {"lstm_grad_space", op(Op::lstm_grad_w), {v(0, {2}), v(0, {8}), p({2, 8})}, "!at the destinations"},
+};
+
+const std::vector<Rule> kCommunication = {
+    {"exchange", op(Op::exchange), {v(1, {2, 3})}, "h1[2,3]"},
+    {"exchange_of_edges", op(Op::exchange), {e(0)}, "!at a rank's own vertices"},
+    {"exchange_add_of_own", op(Op::exchange_add), {v(0)}, "!at vertices with their halo"},
+    {"all_reduce_of_vertices", op(Op::all_reduce), {v(0)}, "!the operand must be a parameter"},
+    {"to_columns", op(Op::to_columns, Attr::none, {4, 2, 3}), {v(1, {8})}, "v4[3]"},
+    {"to_no_columns", op(Op::to_columns, Attr::none, {4, 8, 0}), {v(1, {8})}, "v4[1]"},
+    {"to_columns_beyond", op(Op::to_columns, Attr::none, {4, 6, 3}), {v(1, {8})}, "!the columns go beyond the width"},
+    {"to_columns_ints", op(Op::to_columns, Attr::none, {4, 2}), {v(1, {8})}, "!ints must be layer, begin, length"},
+    {"to_columns_layer", op(Op::to_columns, Attr::none, {-1, 0, 8}), {v(1, {8})}, "!the layer is out of range"},
+    {"to_columns_of_edges", op(Op::to_columns, Attr::none, {4, 0, 8}), {e(1, {8})}, "!the operand must be v[H]"},
+    {"to_columns_of_heads", op(Op::to_columns, Attr::none, {4, 0, 8}), {v(1, {2, 4})}, "!the operand must be v[H]"},
+    {"to_rows", op(Op::to_rows, Attr::none, {1, 2, 3, 8}), {v(4, {3})}, "v1[8]"},
+    {"to_rows_of_none", op(Op::to_rows, Attr::none, {1, 0, 0, 8}), {v(4, {1})}, "v1[8]"},
+    {"to_rows_of_others",
+     op(Op::to_rows, Attr::none, {1, 2, 4, 8}),
+     {v(4, {3})},
+     "!must have as many columns as ints say"},
 };
 
 const std::vector<Rule> kPairs = {
@@ -245,6 +270,7 @@ const std::vector<Rule> kAcrossRows = {
 std::string rule_name(const testing::TestParamInfo<Rule>& c) { return c.param.name; }
 INSTANTIATE_TEST_SUITE_P(Leaves, Infer, testing::ValuesIn(kLeaves), rule_name);
 INSTANTIATE_TEST_SUITE_P(Indexing, Infer, testing::ValuesIn(kIndexing), rule_name);
+INSTANTIATE_TEST_SUITE_P(Communication, Infer, testing::ValuesIn(kCommunication), rule_name);
 INSTANTIATE_TEST_SUITE_P(Pairs, Infer, testing::ValuesIn(kPairs), rule_name);
 INSTANTIATE_TEST_SUITE_P(Matrices, Infer, testing::ValuesIn(kMatrices), rule_name);
 INSTANTIATE_TEST_SUITE_P(Elementwise, Infer, testing::ValuesIn(kElementwise), rule_name);

@@ -113,7 +113,7 @@ TEST(DfgText, ErrorsNameTheLine) {
       {"%2 = index(%0) : e0[3] attr=pair_src", "the operand must be on the pairs that attr names"},
       {"%2 = relu(%0) : v-1[3]", "layer is negative"},
       {"%2 = relu(%0) : v0[3", "expected ']'"},
-      {"%2 = relu(%0) : v0[3]:f16", "unknown element type 'f16'"},
+      {"%2 = relu(%0) : v0[3]:f8", "unknown element type 'f8'"},
       {"%2 = relu(%0 : v0[3]", "expected ')'"},
       {"%2 = relu(%0) v0[3]", "expected ':'"},
       {"%2 relu(%0) : v0[3]", "expected '='"},

@@ -17,13 +17,7 @@
 namespace nacre::test {
 namespace {
 
-constexpr StepContext kStep{5, 3};
-
-Dfg training_dfg(const ModelOptions& options) {
-  Dfg dfg = build_model(options);
-  differentiate(dfg);
-  return dfg;
-}
+constexpr StepContext kExecutorStep{5, 3};
 
 class EngineTest : public testing::Test {
  protected:
@@ -36,7 +30,8 @@ TEST_F(EngineTest, EveryModelAgreesWithTheInterpreter) {
       SCOPED_TRACE(model.name + " on " + input.name);
       const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
       // Batch norm of nearly equal rows (hubs) magnifies the rounding of its input.
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kStep, 4e-5);
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kExecutorStep,
+                         4e-5);
     }
   }
 }
@@ -58,7 +53,7 @@ TEST_F(EngineTest, RowsNextToZeroAgreeWithTheInterpreter) {
       for (const char* name : {"layers.0.w1.weight", "layers.0.w2.weight"}) {
         for (double& w : bindings[name]) w *= scale;
       }
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(bindings), kStep, 4e-5);
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(bindings), kExecutorStep, 4e-5);
     }
   }
 }
@@ -73,7 +68,7 @@ TEST_F(EngineTest, ARunnerOfBatchesAsksForWhatTheyShare) {
   BlockRunner runner(plan, make_cpu_backend(std::make_shared<GraphViews>()));
   EXPECT_THROW(runner.make_ready(blocks, {}, {}), InternalError);
   const auto executor = runner.prepare(blocks);  // this only asks how much memory the batch takes
-  EXPECT_THROW(runner.run(*executor, {}, {}, kStep), InternalError);
+  EXPECT_THROW(runner.run(*executor, {}, {}, kExecutorStep), InternalError);
 }
 
 TEST_F(EngineTest, DropoutOfEveryKindAgreesWithTheInterpreter) {
@@ -85,7 +80,8 @@ TEST_F(EngineTest, DropoutOfEveryKindAgreesWithTheInterpreter) {
       SCOPED_TRACE(model.name + " on " + input.name);
       const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
       // Dropped edges leave softmaxes of almost one element, whose gradients cancel.
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 29)), kStep, 1e-4);
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 29)), kExecutorStep,
+                         1e-4);
     }
   }
 }
@@ -96,7 +92,7 @@ TEST_F(EngineTest, TheEvaluationAgreesWithTheInterpreter) {
     for (const BlocksInput& input : block_inputs(13, model.options.layers)) {
       SCOPED_TRACE(model.name + " on " + input.name);
       const Dfg dfg = build_model(options_for(model.options, input.blocks));
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 31)), kStep);
+      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 31)), kExecutorStep);
     }
   }
 }
@@ -109,7 +105,7 @@ TEST_F(EngineTest, ThreadsDoNotChangeABit) {
       Outputs first;
       for (const int threads : {1, 2, 4}) {
         set_num_threads(threads);
-        const Outputs outputs = run_plan(dfg, input.blocks, bindings, kStep, {});
+        const Outputs outputs = run_plan(dfg, input.blocks, bindings, kExecutorStep, {});
         if (threads == 1) first = outputs;
         for (const auto& [name, values] : outputs) {
           ASSERT_TRUE(same_bits(values, first.at(name)))
@@ -125,8 +121,8 @@ TEST_F(EngineTest, ARunRepeatsItself) {
     const BlocksInput input = block_inputs(13, model.options.layers).front();
     const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
     const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 25));
-    const Outputs once = run_plan(dfg, input.blocks, bindings, kStep, {}, 1);
-    const Outputs thrice = run_plan(dfg, input.blocks, bindings, kStep, {}, 3);
+    const Outputs once = run_plan(dfg, input.blocks, bindings, kExecutorStep, {}, 1);
+    const Outputs thrice = run_plan(dfg, input.blocks, bindings, kExecutorStep, {}, 3);
     for (const auto& [name, values] : once) EXPECT_TRUE(same_bits(values, thrice.at(name))) << model.name << name;
   }
 }
@@ -163,8 +159,9 @@ TEST_F(EngineTest, PlansShareTheirConstants) {
   BoundPlan second(make_plan(eval, input.blocks, {}), input.blocks, bindings, views, pool);
   EXPECT_EQ(pool.size(), constants);
   EXPECT_EQ(second.executor().constant_bytes(pool), 0);
-  second.executor().run(kStep);
-  EXPECT_TRUE(same_bits(second.outputs().at("logits"), run_plan(eval, input.blocks, bindings, kStep, {}).at("logits")));
+  second.executor().run(kExecutorStep);
+  EXPECT_TRUE(
+      same_bits(second.outputs().at("logits"), run_plan(eval, input.blocks, bindings, kExecutorStep, {}).at("logits")));
 }
 
 TEST_F(EngineTest, MistakesOfTheCallerAreCaught) {

@@ -185,7 +185,8 @@ TEST(GpuSources, OfScoresCompile) {
 TEST(GpuSources, OfRanksCompile) {
   Sources sources;
   for (const int floats : {1, 2, 4}) {
-    for (const bool add : {false, true}) sources.add(cuda::move_rows({floats, 5, add}));
+    for (int a = 0; a <= static_cast<int>(cuda::RowAction::widen_add); ++a)
+      sources.add(cuda::move_rows({floats, 5, static_cast<cuda::RowAction>(a)}));
   }
   for (const int ranks : {1, 2, 5}) {
     for (const bool doubles : {false, true}) sources.add(cuda::sum_parts(ranks, doubles));
@@ -195,7 +196,7 @@ TEST(GpuSources, OfRanksCompile) {
   const Graph graph = random_graphs(3)[2].graph;
   const Partition parts{1, std::vector<int32_t>(static_cast<size_t>(graph.num_nodes()), 0)};
   const auto local = std::make_shared<const LocalGraph>(local_graph(graph, parts, 0));
-  const Blocks blocks = Blocks::of_rank(local->graph, 2, make_rank_links(graph, local, *group[0]));
+  const Blocks blocks = Blocks::of_rank({local->graph, graph}, 2, make_rank_links({graph, parts}, local, *group[0]));
   for (const ModelCase& c : model_cases()) {
     if (c.name != "gcn" && c.name != "gat") continue;
     ModelOptions model = c.options;

@@ -10,10 +10,90 @@
 #include "nacre/engine/gpu/function_key.h"
 #include "nacre/engine/gpu/gpu_pairs.h"
 #include "nacre/engine/gpu/lstm_sequences.h"
+#include "nacre/engine/gpu/row_cut.h"
 #include "support/random_graphs.h"
 
 namespace nacre::test {
 namespace {
+
+// Checks that the segments of a cut cover the entries of every row once, that the pieces of a row
+// have places of their own in the order of the row, and that no piece is too long.
+void expect_covers(const RowCut& cut, const cpu::RowView& view, int64_t longest) {
+  std::vector<std::vector<cuda::reduction::Segment>> rows(static_cast<size_t>(view.rows));
+  for (const auto& s : cut.segments) rows[s.row].push_back(s);
+  std::set<int> places;
+  for (int64_t r = 0; r < view.rows; ++r) {
+    auto& pieces = rows[r];
+    ASSERT_FALSE(pieces.empty()) << "row " << r << " is written by nobody";
+    std::sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    int64_t at = view.row_ptr[r];
+    for (const auto& s : pieces) {
+      EXPECT_EQ(s.begin, at);
+      EXPECT_LE(s.end - s.begin, longest);
+      at = s.end;
+      EXPECT_EQ(s.partial < 0, pieces.size() == 1);
+      if (s.partial < 0) continue;
+      EXPECT_TRUE(places.insert(s.partial).second);
+      const auto& split = cut.split.at(s.split);
+      EXPECT_EQ(split.count, static_cast<int>(pieces.size()));
+      EXPECT_EQ(s.partial, split.first + (&s - pieces.data()));
+      EXPECT_EQ(split.length, view.row_ptr[r + 1] - view.row_ptr[r]);
+    }
+    EXPECT_EQ(at, view.row_ptr[r + 1]);
+  }
+  EXPECT_EQ(static_cast<int64_t>(places.size()), cut.partials);
+}
+
+TEST(GpuParts, RowsCutBySourcesWalkOneBlockAfterTheOther) {
+  for (const auto& [name, graph] : random_graphs(7, 40)) {
+    SCOPED_TRACE(name);
+    for (const Direction direction : {Direction::by_dst, Direction::by_src}) {
+      const auto view = cpu::make_uncut_view(graph, direction);
+      const int64_t vertices = direction == Direction::by_dst ? graph.num_src() : graph.num_dst();
+      for (const int blocks : {1, 2, 3, 16}) {
+        const RowCut cut = cut_by_sources(*view, {vertices, {}, blocks}, 5);
+        expect_covers(cut, *view, 5);
+        const int64_t third = view->rows / 3;
+        const RowCut head = cut_by_sources(*view, {vertices, {}, blocks}, 5, {0, third});
+        const RowCut rest = cut_by_sources(*view, {vertices, {}, blocks}, 5, {third, view->rows});
+        EXPECT_EQ(head.segments.size() + rest.segments.size(), cut.segments.size());
+        for (const auto& s : head.segments) EXPECT_LT(s.row, third);
+        for (const auto& s : rest.segments) EXPECT_GE(s.row, third);
+        int64_t last = 0;  // block of the segment before
+        for (const auto& s : cut.segments) {
+          if (s.begin == s.end) continue;
+          const auto block_of = [&](int64_t v) {
+            int64_t block = 0;
+            while (block + 1 < blocks && v >= vertices * (block + 1) / blocks) ++block;
+            return block;
+          };
+          EXPECT_EQ(block_of(view->col[s.begin]), block_of(view->col[s.end - 1]));
+          EXPECT_GE(block_of(view->col[s.begin]), last);
+          last = block_of(view->col[s.begin]);
+        }
+      }
+    }
+  }
+}
+
+// The entries of a rank come in the order of the whole graph, which its own numbers do not follow.
+TEST(GpuParts, RowsOfARankAreCutByTheNumbersOfTheWholeGraph) {
+  GraphArrays arrays;
+  arrays.num_src = 6;
+  arrays.num_dst = 2;
+  const std::vector<uint32_t> numbers = {1, 4, 0, 2, 3, 5};  // two own vertices, then the halo
+  arrays.row_ptr = std::vector<int64_t>{0, 4, 6};
+  arrays.col_idx = std::vector<NodeId>{2, 0, 3, 5, 4, 1};  // 0 1 2 5 and 3 4
+  const Graph graph(std::move(arrays), "test");
+  const auto view = cpu::make_uncut_view(graph, Direction::by_dst);
+  const RowCut cut = cut_by_sources(*view, {6, {numbers.data()}, 2}, 100);
+  expect_covers(cut, *view, 100);
+  ASSERT_EQ(cut.segments.size(), 3U);
+  EXPECT_EQ(cut.segments[0].end, 3);  // row 0 up to vertex 2
+  EXPECT_EQ(cut.segments[1].row, 0U);
+  EXPECT_EQ(cut.segments[2].row, 1U);
+  EXPECT_EQ(cut.segments[2].partial, -1) << "the row lies in the second block as a whole";
+}
 
 // Everything that changes the text of a kernel changes the key of its function.
 TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {

@@ -25,8 +25,10 @@ class GpuRowsTest : public testing::Test {
   void TearDown() override { test_gpu_options() = {.tune = false}; }
 };
 
-void expect_models_agree(const Graph& graph, const std::vector<std::string>& models, int64_t hidden,
-                         double tolerance = 1e-4) {
+// Returns how often each variant was taken.
+std::map<std::string, int> expect_models_agree(const Graph& graph, const std::vector<std::string>& models,
+                                               int64_t hidden, double tolerance = 1e-4, const PlanOptions& how = {}) {
+  std::map<std::string, int> taken;
   for (const ModelCase& model : model_cases()) {
     if (std::find(models.begin(), models.end(), model.name) == models.end()) continue;
     const Blocks blocks = Blocks::full(graph, model.options.layers);
@@ -38,16 +40,40 @@ void expect_models_agree(const Graph& graph, const std::vector<std::string>& mod
     const ref::Bindings bindings = rounded_to_float(random_bindings(dfg, blocks, 17, {.scale = 0.2, .gap = 0.01}));
     ref::Interpreter reference(dfg, blocks);
     reference.run(bindings, kStep);
-    const Outputs outputs = run_plan(dfg, blocks, bindings, kStep, {});
+    const DeviceTraits device = test_backend(std::make_shared<GraphViews>())->traits();
+    BoundPlan bound(make_plan(dfg, blocks, how, {.validate = true, .device = &device}), blocks, bindings);
+    const Outputs outputs = run_plan(bound, bindings, kStep, 2);
     for (const auto& [name, node] : dfg.outputs())
       expect_close(outputs.at(name), reference.value(node), name, tolerance);
+    for (const Kernel& kernel : bound.executor().plan_as_bound().kernels) {
+      for (const VariantChoice& v : kernel.variants) ++taken[v.variant];
+    }
   }
+  return taken;
 }
 
 TEST_F(GpuRowsTest, ColumnTilesAgree) {
   test_gpu_options().cache_bytes = 1024;
   expect_models_agree(typed_weighted_graph({.vertices = 90, .edges = 90 * 70, .hub_edges = 200, .seed = 4}),
                       {"gcn", "gcn_weighted", "sage_mean", "sage_sum", "gin"}, 128);
+}
+
+// Devices that share a cache read narrow tiles, or one block of vertices after the other.
+TEST_F(GpuRowsTest, NarrowTilesAndBlocksOfSourcesAgree) {
+  test_gpu_options().cache_bytes = 1024;
+  test_gpu_options().busy_multiprocessors = 1 << 12;
+  const Graph graph = typed_weighted_graph({.vertices = 90, .edges = 90 * 70, .hub_edges = 200, .seed = 4});
+  for (const char* columns : {"tiles", "tiles of 32 columns", "tiles of 16 columns", "whole rows"}) {
+    for (const char* sources : {"4 blocks", "all at once"}) {
+      SCOPED_TRACE(std::string(columns) + ", " + sources);
+      PlanOptions options;
+      options.variants = {{"columns", columns}, {"sources", sources}};
+      const std::map<std::string, int> taken =
+          expect_models_agree(graph, {"gcn_weighted", "sage_mean"}, 128, 1e-4, options);
+      EXPECT_GT(taken.at(columns), 0);
+      EXPECT_GT(taken.at(sources), 0);
+    }
+  }
 }
 
 // Tests tiles that overlap and are read from a copy, a row that is one tile, and tiles of one line
@@ -122,7 +148,10 @@ TEST_P(GpuBf16Test, Agrees) {
   const Graph graph = typed_weighted_graph({.vertices = 300, .edges = 3000, .hub_edges = 290, .seed = 6});
   const std::string model = GetParam();
   // Sums without division, and the gates of an LSTM, enlarge rounding errors.
-  if (model == "gin" || model == "sage_lstm") return expect_models_agree(graph, {model}, 32, 1e-1);
+  if (model == "gin" || model == "sage_lstm") {
+    expect_models_agree(graph, {model}, 32, 1e-1);
+    return;
+  }
   expect_models_agree(graph, {model}, 64, 5e-2);
   // Values whose widths are no multiple of eight stay f32 beside the others.
   expect_models_agree(graph, {model}, 20, 5e-2);

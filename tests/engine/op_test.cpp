@@ -13,7 +13,7 @@
 namespace nacre::test {
 namespace {
 
-constexpr StepContext kStep{7, 2};
+constexpr StepContext kOpStep{7, 2};
 
 ref::Bindings bindings_for(const Dfg& dfg, const Blocks& blocks, uint64_t seed) {
   return rounded_to_float(random_bindings(dfg, blocks, seed, {.scale = 0.8, .gap = 0.02}));
@@ -35,7 +35,7 @@ TEST_P(EngineOp, AgreesWithTheInterpreter) {
   const Dfg dfg = case_dfg(GetParam().build, true);
   for (const auto& [name, blocks] : small_blocks(31)) {
     SCOPED_TRACE(name);
-    expect_plans_agree(dfg, blocks, bindings_for(dfg, blocks, 41), kStep);
+    expect_plans_agree(dfg, blocks, bindings_for(dfg, blocks, 41), kOpStep);
   }
 }
 
@@ -49,7 +49,7 @@ TEST_P(EngineOp, AgreesWhenItsResultIsAnOutput) {
   net.dfg.set_output("y", y);
   for (const auto& [name, blocks] : small_blocks(32)) {
     SCOPED_TRACE(name);
-    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 42), kStep);
+    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 42), kOpStep);
   }
 }
 
@@ -61,7 +61,7 @@ TEST_P(EngineOp, AgreesWhenItIsConstant) {
   net.dfg.set_output("y", y);
   for (const auto& [name, blocks] : small_blocks(33)) {
     SCOPED_TRACE(name);
-    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 43), kStep);
+    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 43), kOpStep);
   }
 }
 
@@ -81,7 +81,7 @@ TEST_P(WideOp, AgreesWithTheInterpreter) {
     SCOPED_TRACE(c.name);
     const Dfg dfg = case_dfg(c.build, true);
     // The loss sums tens of thousands of terms of either sign.
-    expect_plans_agree(dfg, blocks, bindings_for(dfg, blocks, 44), kStep, 1e-4);
+    expect_plans_agree(dfg, blocks, bindings_for(dfg, blocks, 44), kOpStep, 1e-4);
   }
 }
 
@@ -93,9 +93,9 @@ TEST_P(WideOp, ThreadsDoNotChangeABit) {
     const ref::Bindings bindings = bindings_for(dfg, blocks, 45);
     for (const PlanOptions& options : {PlanOptions{true, true}, PlanOptions{false, false}}) {
       set_num_threads(1);
-      const Outputs first = run_plan(dfg, blocks, bindings, kStep, options);
+      const Outputs first = run_plan(dfg, blocks, bindings, kOpStep, options);
       set_num_threads(4);
-      for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kStep, options)) {
+      for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kOpStep, options)) {
         ASSERT_TRUE(same_bits(values, first.at(name))) << c.name << ": " << name << (options.fuse ? " fused" : "");
       }
     }
@@ -124,7 +124,7 @@ TEST(EngineComposition, TypedProductOfWidthOne) {
   differentiate(net.dfg);
   for (const auto& [name, blocks] : small_blocks(34)) {
     SCOPED_TRACE(name);
-    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 46), kStep);
+    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 46), kOpStep);
   }
 }
 
@@ -140,7 +140,7 @@ TEST(EngineComposition, LongChains) {
     net.finish(on_edges ? net.op(Op::index_add, {x}, Attr::dst) : x);
     differentiate(net.dfg);
     const Blocks blocks = small_blocks(35).front().second;
-    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 47), kStep, 1e-4);
+    expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 47), kOpStep, 1e-4);
   }
 }
 
@@ -153,7 +153,7 @@ TEST(EngineComposition, SharedConstantsStayShort) {
   net.finish(net.linear(x, 2));
   differentiate(net.dfg);
   const Blocks blocks = small_blocks(36).front().second;
-  expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 48), kStep, 1e-4);
+  expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 48), kOpStep, 1e-4);
 }
 
 // The constants differ in a digit far behind the point, or in the layer of a leaf whose name only
@@ -171,7 +171,7 @@ TEST(EngineComposition, AlikeConstantsAreKeptApart) {
     }
   }
   const Blocks blocks = small_blocks(37).front().second;
-  expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 49), kStep);
+  expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 49), kOpStep);
 }
 
 // Tests the moments of a value that is made of parameters alone.
@@ -183,7 +183,7 @@ TEST(EngineComposition, StandardizedParameters) {
   const NodeRef moments = net.op(Op::mul, {running, running});
   net.dfg.set_output("y", net.op(Op::standardize, {net.op(Op::tanh, {x}), moments}, 0.5));
   const Blocks blocks = small_blocks(38).front().second;
-  expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 50), kStep);
+  expect_plans_agree(net.dfg, blocks, bindings_for(net.dfg, blocks, 50), kOpStep);
 }
 
 }  // namespace

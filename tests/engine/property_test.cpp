@@ -10,6 +10,7 @@
 #include "support/big_graphs.h"
 #include "support/rng.h"
 #include "support/run_plan.h"
+#include "support/sanitized.h"
 
 namespace nacre::test {
 namespace {
@@ -33,13 +34,6 @@ const std::vector<std::string> kTables = {"dst-id=1",                  // vertex
                                           ""};
 
 constexpr int kFlags = 16;
-
-// Sanitizers look for other faults and are slow, so they see every table on every fourth input.
-#ifdef __SANITIZE_ADDRESS__
-constexpr size_t kStride = 4;
-#else
-constexpr size_t kStride = 1;
-#endif
 
 PlanOptions flagged(int bits) {
   PlanOptions options;
@@ -138,7 +132,9 @@ TEST_P(Plans, EveryTableAndEveryChoiceAgreeWithTheInterpreter) {
     const Dfg dfg = training_dfg(options_for(model, blocks));
     const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, blocks, 61));
     const Expected expected = expected_of(dfg, blocks, bindings);
-    for (size_t t = i % kStride; t < kTables.size(); t += kStride) {
+    // Under a sanitizer, each input is tried with every fourth table only.
+    const size_t stride = sanitized_stride(4);
+    for (size_t t = i % stride; t < kTables.size(); t += stride) {
       PlanOptions options = flagged(static_cast<int>(i + t) % kFlags);
       options.table = PartitionTable::parse(kTables[t]);
       options.choices = maker.next(find_sites(prepare_dfg(dfg, blocks, options)));

@@ -12,9 +12,9 @@
 namespace nacre::test {
 namespace {
 
-constexpr StepContext kStep{3, 8};
+constexpr StepContext kRandomStep{3, 8};
 
-ref::Bindings bindings_for(const Dfg& dfg, const Blocks& blocks, uint64_t seed) {
+ref::Bindings weak_bindings(const Dfg& dfg, const Blocks& blocks, uint64_t seed) {
   return rounded_to_float(random_bindings(dfg, blocks, seed, {.scale = 0.7}));
 }
 
@@ -34,7 +34,7 @@ TEST_P(RandomDfgs, EveryPlanAgreesWithTheInterpreter) {
     const Blocks on =
         which < graphs.size() ? Blocks::full(graphs[which].graph, 2) : Blocks(blocks[which - graphs.size()].layers);
     SCOPED_TRACE("seed " + std::to_string(seed));
-    expect_plans_agree(dfg, on, bindings_for(dfg, on, seed), kStep, 1e-4);
+    expect_plans_agree(dfg, on, weak_bindings(dfg, on, seed), kRandomStep, 1e-4);
     if (testing::Test::HasFailure()) FAIL() << print_dfg(dfg);
   }
 }
@@ -48,11 +48,11 @@ TEST(RandomDfg, ThreadsDoNotChangeABit) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Dfg dfg = random_dfg(1000 + seed, 30);
     differentiate(dfg);
-    const ref::Bindings bindings = bindings_for(dfg, blocks, seed);
+    const ref::Bindings bindings = weak_bindings(dfg, blocks, seed);
     set_num_threads(1);
-    const Outputs first = run_plan(dfg, blocks, bindings, kStep, {});
+    const Outputs first = run_plan(dfg, blocks, bindings, kRandomStep, {});
     set_num_threads(4);
-    for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kStep, {})) {
+    for (const auto& [name, values] : run_plan(dfg, blocks, bindings, kRandomStep, {})) {
       ASSERT_TRUE(same_bits(values, first.at(name))) << "seed " << seed << ": " << name << "\n" << print_dfg(dfg);
     }
   }

@@ -12,13 +12,7 @@
 namespace nacre::test {
 namespace {
 
-constexpr StepContext kStep{5, 3};
-
-Dfg training_dfg(const ModelOptions& options) {
-  Dfg dfg = build_model(options);
-  differentiate(dfg);
-  return dfg;
-}
+constexpr StepContext kRecomputeStep{5, 3};
 
 std::vector<Recomputable> candidates(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
   return find_recomputable(choose_dfg(dfg, blocks, options));
@@ -49,10 +43,10 @@ void expect_same(const std::vector<float>& kept, const std::vector<float>& again
 
 void expect_same_results(const Dfg& dfg, const Blocks& blocks, PlanOptions options, uint64_t seed) {
   const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, blocks, seed));
-  const Outputs kept = run_plan(dfg, blocks, bindings, kStep, options);
+  const Outputs kept = run_plan(dfg, blocks, bindings, kRecomputeStep, options);
   for (const std::set<std::string>& names : some_sets(candidates(dfg, blocks, options), seed)) {
     options.recompute = names;
-    const Outputs again = run_plan(dfg, blocks, bindings, kStep, options);
+    const Outputs again = run_plan(dfg, blocks, bindings, kRecomputeStep, options);
     ASSERT_EQ(again.size(), kept.size());
     for (const auto& [name, values] : kept) {
       expect_same(values, again.at(name), name + " under " + options_json(options));

@@ -12,7 +12,7 @@
 namespace nacre::test {
 namespace {
 
-constexpr StepContext kStep{5, 3};
+constexpr StepContext kTypedStep{5, 3};
 
 Dfg rgcn(const Blocks& blocks) {
   ModelOptions options;
@@ -68,11 +68,11 @@ TEST(TypedOrders, ProductsThatJoinThemAgree) {
     const Dfg dfg = rgcn(input.blocks);
     const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 18));
     ref::Interpreter reference(dfg, input.blocks);
-    reference.run(bindings, kStep);
+    reference.run(bindings, kTypedStep);
     for (const std::string end : {"dst", "src"}) {
       PlanOptions options = by_ends(dfg, input.blocks, "dst", end);
       options.join_products = {1, 0, true};
-      const Outputs outputs = run_plan(dfg, input.blocks, bindings, kStep, options, 2);
+      const Outputs outputs = run_plan(dfg, input.blocks, bindings, kTypedStep, options, 2);
       for (const auto& [name, node] : dfg.outputs()) expect_close(outputs.at(name), reference.value(node), name);
     }
   }
@@ -86,9 +86,9 @@ TEST(TypedOrders, SumsTakenOnceHaveTheBitsOfThoseOfAStep) {
     for (const std::string first : {"dst", "src"}) {
       for (const std::string rest : {"dst", "src"}) {
         PlanOptions options = by_ends(dfg, input.blocks, first, rest);
-        const Outputs once = run_plan(dfg, input.blocks, bindings, kStep, options, 2);
+        const Outputs once = run_plan(dfg, input.blocks, bindings, kTypedStep, options, 2);
         options.hoist = false;
-        const Outputs each = run_plan(dfg, input.blocks, bindings, kStep, options);
+        const Outputs each = run_plan(dfg, input.blocks, bindings, kTypedStep, options);
         for (const auto& [name, values] : each) {
           EXPECT_TRUE(same_bits(values, once.at(name))) << name << " by " << first << ", then " << rest;
         }

@@ -9,7 +9,9 @@
 
 #include "graph/edges.h"
 #include "nacre/base/error.h"
+#include "nacre/graph/reversed.h"
 #include "nacre/graph/transpose.h"
+#include "support/random_graphs.h"
 
 namespace nacre::test {
 namespace {
@@ -77,6 +79,24 @@ TEST(Graph, DestinationOfEveryEdge) {
     ASSERT_EQ(graph.edge_dst().size(), graph.num_edges());
     int64_t i = 0;
     for (const Edge& edge : edges_of(graph)) ASSERT_EQ(graph.edge_dst()[i++], edge.dst);
+  }
+}
+
+TEST(Graph, ReversedEdgesKeepWeightsAndTypes) {
+  for (const GraphCase& c : random_graphs(6, 30)) {
+    SCOPED_TRACE(c.name);
+    const Graph back = reversed_graph(c.graph);
+    ASSERT_EQ(back.num_edges(), c.graph.num_edges());
+    EXPECT_EQ(back.num_edge_types(), c.graph.num_edge_types());
+    EXPECT_EQ(back.weighted(), c.graph.weighted());
+    EXPECT_EQ(back.typed(), c.graph.typed());
+    for (int64_t i = 0; i < back.num_edges(); ++i) {
+      const EdgeId e = c.graph.out().edge_id[i];
+      EXPECT_EQ(back.edge_dst()[i], c.graph.col_idx()[e]);
+      EXPECT_EQ(back.col_idx()[i], c.graph.edge_dst()[e]);
+      EXPECT_TRUE(!back.weighted() || back.edge_weight()[i] == c.graph.edge_weight()[e]);
+      EXPECT_TRUE(!back.typed() || back.edge_type()[i] == c.graph.edge_type()[e]);
+    }
   }
 }
 

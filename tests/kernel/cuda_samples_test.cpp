@@ -22,7 +22,7 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int64_t kWidth = 64;
-constexpr int64_t kSharedBytes = 227 << 10;  // of a block of an H200
+constexpr int64_t kSharedBytes = 227 << 10;  // shared memory of a block of an H200
 
 struct Sample {
   std::string page, title, about;

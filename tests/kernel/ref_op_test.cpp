@@ -365,6 +365,10 @@ void exchange_cases(std::vector<OpCase>& cases) {
   cases.push_back({"exchange_add", {.op = Op::exchange_add}, {{halo, {1, 2, 3, 4}}}, "v0[]", {1, 2, 3, 4}});
   cases.push_back({"all_reduce", {.op = Op::all_reduce}, {{pa({2}), {5, 6}}}, "p[2]", {5, 6}});
   cases.push_back(
+      {"to_columns", {.op = Op::to_columns, .ints = {0, 0, 1}}, {{v0({1}), {1, 2, 3, 4}}}, "v0[1]", {1, 2, 3, 4}});
+  cases.push_back(
+      {"to_rows", {.op = Op::to_rows, .ints = {0, 0, 1, 1}}, {{v0({1}), {1, 2, 3, 4}}}, "v0[1]", {1, 2, 3, 4}});
+  cases.push_back(
       {"index_src_of_halo", {.op = Op::index, .attr = Attr::src}, {{halo, {1, 2, 3, 4}}}, "e0[]", {2, 3, 3, 3, 4}});
   cases.push_back({"index_add_to_halo",
                    {.op = Op::index_add, .attr = Attr::src, .ints = {1}},
@@ -399,7 +403,9 @@ void expect_values(const OpCase& c, const Blocks& blocks, int up) {
   ref::Bindings bindings;
   Node node = c.node;
   node.type = moved(node.type);
-  if (node.op == Op::index && node.attr == Attr::type) node.ints[0] += up;
+  const bool names_layer =
+      (node.op == Op::index && node.attr == Attr::type) || node.op == Op::to_columns || node.op == Op::to_rows;
+  if (names_layer) node.ints[0] += up;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     const std::string name = "x" + std::to_string(i);
     node.inputs.push_back(dfg.add({.op = Op::input, .type = moved(c.operands[i].type), .name = name}));

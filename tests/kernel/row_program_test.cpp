@@ -16,7 +16,7 @@ const std::vector<int64_t> kRowCounts = {0, 1, 5, 300, 2100};
 void run_rows(const Program& program, int64_t rows, std::vector<float>& result) {
   TestScratch scratch(cpu::scratch_floats(program.program()));
   const auto bound = program.bound();
-  testing::run_on_threads(result, [&] { cpu::map_rows(bound, rows, scratch.scratch()); });
+  testing::run_on_threads(result, [&] { cpu::map_rows(bound, {0, rows}, scratch.scratch()); });
 }
 
 struct Function {
@@ -485,7 +485,7 @@ TEST(MapRows, UpdatesInPlace) {
   program.store(program.apply(MicroOp::add, width, rx, rx), x.data());
   program.store(rx, old.data());  // it is read after its memory has been overwritten
   TestScratch scratch(cpu::scratch_floats(program.program()));
-  cpu::map_rows(program.bound(), rows, scratch.scratch());
+  cpu::map_rows(program.bound(), {0, rows}, scratch.scratch());
   EXPECT_EQ(old, before);
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], before[i] + before[i]);
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "nacre/base/error.h"
+#include "nacre/graph/reversed.h"
 #include "nacre/partition/stats.h"
 #include "support/random_graphs.h"
 #include "support/rng.h"
@@ -65,6 +66,36 @@ void expect_exchange(const std::vector<LocalGraph>& parts) {
   }
 }
 
+// Vertices that no edge connects with other parts come first, then those that only send their rows,
+// then those that need rows of others.
+void expect_order(const Graph& graph, const Partition& partition, int part, const LocalGraph& local) {
+  std::vector<char> needs(graph.num_nodes(), 0), sends(graph.num_nodes(), 0);
+  for (int64_t v = 0; v < graph.num_nodes(); ++v) {
+    for (int64_t e = graph.row_ptr()[v]; e < graph.row_ptr()[v + 1]; ++e) {
+      const NodeId from = graph.col_idx()[e];
+      if (partition.part[from] == partition.part[v]) continue;
+      needs[v] = 1;
+      sends[from] = 1;
+    }
+  }
+  ASSERT_LE(local.alone, local.inside);
+  ASSERT_LE(local.inside, local.num_own());
+  for (int64_t i = 0; i < local.num_own(); ++i) {
+    const NodeId v = local.own[i];
+    EXPECT_EQ(needs[v] == 0, i < local.inside);
+    EXPECT_EQ(needs[v] == 0 && sends[v] == 0, i < local.alone);
+    const bool first = i == 0 || i == local.alone || i == local.inside;
+    EXPECT_TRUE(first || local.own[i - 1] < v) << "each group is ascending";
+  }
+  const Array<NodeId> rows = rows_by_number(local);
+  EXPECT_EQ(rows.empty(), std::is_sorted(local.own.begin(), local.own.end()));
+  for (int64_t i = 1; i < rows.size(); ++i) EXPECT_LT(local.own[rows[i - 1]], local.own[rows[i]]);
+  const LocalGraph back = local_graph(reversed_graph(graph), partition, part, EdgeSense::reversed);
+  EXPECT_TRUE(std::equal(local.own.begin(), local.own.end(), back.own.begin(), back.own.end()));
+  EXPECT_EQ(back.alone, local.alone);
+  EXPECT_EQ(back.inside, local.inside);
+}
+
 void expect_good(const Graph& graph, const Partition& partition) {
   const std::vector<LocalGraph> parts = all_parts(graph, partition);
   const std::vector<double> shares(partition.num_parts, 1);
@@ -72,7 +103,7 @@ void expect_good(const Graph& graph, const Partition& partition) {
   int64_t own = 0;
   for (size_t p = 0; p < parts.size(); ++p) {
     own += parts[p].num_own();
-    EXPECT_TRUE(std::is_sorted(parts[p].own.begin(), parts[p].own.end()));
+    expect_order(graph, partition, static_cast<int>(p), parts[p]);
     for (const NodeId v : parts[p].own) EXPECT_EQ(partition.part[v], static_cast<int>(p));
     EXPECT_EQ(parts[p].num_halo(), stats.parts[p].halo);
     expect_same_edges(graph, parts[p]);
@@ -92,6 +123,28 @@ TEST(LocalGraph, RandomGraphsAndPartitions) {
         for (int32_t& p : part) p = static_cast<int32_t>(rng.below(std::max(1, parts - 1)));
         expect_good(c.graph, {parts, part});
       }
+    }
+  }
+}
+
+TEST(LocalGraph, NumbersInTheWholeGraph) {
+  Rng rng(5);
+  for (const GraphCase& c : random_graphs(9, 40)) {
+    SCOPED_TRACE(c.name);
+    std::vector<int32_t> part;
+    for (int64_t v = 0; v < c.graph.num_nodes(); ++v) part.push_back(static_cast<int32_t>(rng.below(3)));
+    const Partition partition{4, part};  // part 3 is empty
+    const Graph back = reversed_graph(c.graph);
+    for (int p = 0; p < 4; ++p) {
+      const LocalGraph local = local_graph(c.graph, partition, p);
+      const Array<NodeId> vertices = vertex_numbers(local);
+      const Array<EdgeId> edges = edge_numbers(c.graph, local);
+      ASSERT_EQ(edges.size(), local.graph.num_edges());
+      for (int64_t e = 0; e < edges.size(); ++e) {
+        EXPECT_EQ(c.graph.col_idx()[edges[e]], vertices[local.graph.col_idx()[e]]);
+        EXPECT_EQ(c.graph.edge_dst()[edges[e]], vertices[local.graph.edge_dst()[e]]);
+      }
+      EXPECT_EQ(count_far_destinations(c.graph, partition, p), local_graph(back, partition, p).num_halo());
     }
   }
 }

@@ -214,7 +214,7 @@ ColumnTiles old_tiles(const SpmmFacts& f, const DeviceTraits& d) {
 }
 
 TEST(Variants, OfColumnsAreThoseOfTheOldRule) {
-  int seen[3] = {};
+  int seen[5] = {};
   for (const DeviceTraits& d : devices()) {
     for (const int64_t read : {1000, 100000, 500000, 30000000}) {
       for (int64_t width = 1; width < 700; ++width) {
@@ -240,7 +240,83 @@ TEST(Variants, OfColumnsAreThoseOfTheOldRule) {
       }
     }
   }
-  for (const int count : seen) EXPECT_GT(count, 50) << "the grid leaves a variant out";
+  for (const SpmmTiles way : {SpmmTiles::copied, SpmmTiles::in_place, SpmmTiles::none})
+    EXPECT_GT(seen[static_cast<int>(way)], 50) << "the grid leaves a variant out";
+  EXPECT_EQ(seen[static_cast<int>(SpmmTiles::line)] + seen[static_cast<int>(SpmmTiles::half_line)], 0)
+      << "narrow tiles are for devices that share their cache";
+}
+
+// A rank of four parts of a GPU that train a graph as large and as dense as reddit.
+SpmmFacts dense_sum() {
+  SpmmFacts f;
+  f.read = 233000;
+  f.width = 256;
+  f.mean_degree = 490;
+  f.rows = 58000;
+  f.edges = 28e6;
+  f.ordered = true;
+  return f;
+}
+
+DeviceTraits quarter_of_gpu() {
+  DeviceTraits d = large_gpu(GemmType::tf32);
+  d.multiprocessors = 32;
+  d.part = {32.0 / 132, 128.0 / 132};
+  return d;
+}
+
+TEST(Variants, OfSourcesAreBlocksThatFitTheShareOfTheCache) {
+  const SpmmFacts f = dense_sum();
+  const DeviceTraits part = quarter_of_gpu();
+  EXPECT_EQ(part.gathered_cache(), (50 << 20) / 4);
+  const auto way = chosen<SpmmTiles>(spmm_tile_variants(), f, part);
+  const ColumnTiles tiles = column_tiles(f, way);
+  const int blocks = source_blocks(chosen<int>(spmm_source_variants(), {f, tiles}, part));
+  EXPECT_GT(blocks, 1);
+  EXPECT_LT(f.read * tiles.width * 4 / blocks, 2 * part.gathered_cache());
+  // A part that nobody computes beside has the whole cache, and is planned like a whole GPU.
+  DeviceTraits alone = part;
+  alone.part.busy = alone.part.own;
+  EXPECT_EQ(alone.gathered_cache(), 50 << 20);
+  EXPECT_EQ(chosen<SpmmTiles>(spmm_tile_variants(), f, alone), SpmmTiles::in_place);
+  EXPECT_EQ(source_blocks(chosen<int>(spmm_source_variants(), {f, tiles}, alone)), 1);
+}
+
+TEST(Variants, OfSourcesDeclineRowsThatCannotBeCutWell) {
+  const auto blocks = [](const SpmmFacts& f, const DeviceTraits& device) {
+    return source_blocks(chosen<int>(spmm_source_variants(), {f, column_tiles(f, SpmmTiles::none)}, device));
+  };
+  const DeviceTraits part = quarter_of_gpu();
+  SpmmFacts f = dense_sum();
+  EXPECT_GT(blocks(f, part), 1);
+  f.ordered = false;
+  EXPECT_EQ(blocks(f, part), 1);
+  f = dense_sum();
+  f.mean_degree = 31;
+  EXPECT_EQ(blocks(f, part), 1);
+  f = dense_sum();
+  f.read = 1000;
+  EXPECT_EQ(blocks(f, part), 1);
+  f = dense_sum();
+  DeviceTraits small = part;
+  small.memory_bytes = 1 << 20;
+  EXPECT_EQ(blocks(f, small), 1);
+}
+
+TEST(Variants, OfNarrowTilesAreTakenIfAPlanNamesThem) {
+  SpmmFacts f = dense_sum();
+  for (const DeviceTraits& d : {quarter_of_gpu(), large_gpu(GemmType::tf32)}) {
+    const std::vector<Judged> all = judge(spmm_tile_variants(), f, d);
+    const auto named = [&](const char* name) { return static_cast<SpmmTiles>(variant_to_run(all, name)); };
+    EXPECT_EQ(named("tiles of 32 columns"), SpmmTiles::line);
+    EXPECT_EQ(named("tiles of 16 columns"), SpmmTiles::half_line);
+    EXPECT_EQ(named("whole rows"), SpmmTiles::none);
+  }
+  EXPECT_EQ(column_tiles(f, SpmmTiles::line).count, 8);
+  EXPECT_EQ(column_tiles(f, SpmmTiles::half_line).count, 16);
+  f.width = 48;  // one tile of 48, or three of 16
+  const std::vector<Judged> all = judge(spmm_tile_variants(), f, quarter_of_gpu());
+  EXPECT_FALSE(all[static_cast<size_t>(SpmmTiles::line)].accepts());
 }
 
 TEST(Variants, OfRowsOfPairSumsCopyLongRowsThatAreReadOften) {

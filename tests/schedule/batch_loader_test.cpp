@@ -12,6 +12,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
 #include "nacre/schedule/row_copy.h"
+#include "nacre/tensor/narrow_floats.h"
 #include "sample/checks.h"
 #include "support/random_graphs.h"
 
@@ -155,7 +156,7 @@ TEST_P(Loader, AnotherEpochThanTheOneAhead) {
     SCOPED_TRACE(text(options));
     Bench bench(options);
     bench.check_epoch(4, 0, true);
-    bench.check_epoch(4, 0, true);  // again
+    bench.check_epoch(4, 0, true);  // the same epoch again
     bench.check_epoch(5, 3, true);  // not from its beginning
     bench.check_epoch(9, 0, true);
     bench.check_epoch(8, 0, true);
@@ -411,6 +412,49 @@ TEST_P(Loader, AwkwardGraphs) {
       for (int64_t i = 0; i < batch.sample.vertices.size(); ++i) {
         const float* row = x.data<float>() + static_cast<int64_t>(batch.sample.vertices[i]) * 3;
         ASSERT_TRUE(std::equal(row, row + 3, static_cast<const float*>(batch.features) + i * 3));
+      }
+    }
+  }
+}
+
+// Rows of 16-bit floats are sent as they are or as f32, with gaps between them, and only those that
+// are wanted.
+TEST_P(Loader, SomeRowsOfNarrowFeatures) {
+  constexpr int64_t width = 37;
+  const int64_t nodes = graph().num_nodes();
+  Tensor table(DType::bf16, {nodes, width});
+  auto* bits = static_cast<uint16_t*>(table.raw());
+  for (int64_t i = 0; i < table.size(); ++i) bits[i] = static_cast<uint16_t>(i * 7 % 0x7f00);
+  auto some = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(nodes), uint8_t{2});
+  for (size_t v = 0; v < some->size(); v += 3) (*some)[v] = LoaderFeatures::kWanted;
+  const auto none = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(nodes), uint8_t{0});
+  for (const LoaderOptions& options : few_options()) {
+    for (const bool as_stored : {false, true}) {
+      for (const auto& wanted : {std::shared_ptr<const std::vector<uint8_t>>(), {some}, {none}}) {
+        SCOPED_TRACE(text(options) + (as_stored ? ", as stored" : ", widened"));
+        LoaderFeatures features = table;
+        features.as_stored = as_stored;
+        features.stride = as_stored ? 80 : 160;
+        features.wanted = wanted;
+        EXPECT_EQ(features.sent_bytes(), features.stride);
+        CheckedSink sink;
+        const Sampler sampler(graph(), neighbours());
+        BatchLoader loader(sampler, Bench::order(), features, sink, options);
+        loader.begin_epoch(1);
+        for (int64_t b = 0; b < loader.num_batches(); ++b) {
+          sink.over();
+          const Batch batch = loader.next();
+          const auto* sent = static_cast<const char*>(batch.features);
+          for (const NodeId v : batch.sample.vertices) {
+            if (wanted && (*wanted)[v] != LoaderFeatures::kWanted) continue;
+            const uint16_t* row = bits + static_cast<int64_t>(v) * width;
+            std::vector<float> wide(width);
+            widen(DType::bf16, row, wide.data(), width);
+            const void* want = as_stored ? static_cast<const void*>(row) : wide.data();
+            ASSERT_EQ(std::memcmp(sent, want, width * (as_stored ? 2 : 4)), 0);
+            sent += features.stride;
+          }
+        }
       }
     }
   }

@@ -10,6 +10,8 @@
 //   sync    fsync, fdatasync: EIO                  rename  EIO
 //   open    of files to be written: ENOSPC         folder  mkdir: ENOSPC
 //   map     mmap of a file: ENOMEM                 thread  pthread_create: EAGAIN
+//   read    pread: EIO                             ring    io_uring_queue_init: EPERM
+// With NACRE_FAULT_NO_RING, every io_uring_queue_init fails, as in containers that forbid io_uring.
 // Calls that the C library makes inside itself (for stdout, stderr and the stacks of threads) are
 // neither counted nor changed.
 #include <dlfcn.h>
@@ -37,8 +39,9 @@ void* __libc_memalign(size_t, size_t);
 
 namespace {
 
-enum Kind { kMemory, kWrite, kSync, kRename, kOpen, kFolder, kMap, kThread, kKinds };
-constexpr const char* kNames[kKinds] = {"memory", "write", "sync", "rename", "open", "folder", "map", "thread"};
+enum Kind { kMemory, kWrite, kSync, kRename, kOpen, kFolder, kMap, kThread, kRead, kRing, kKinds };
+constexpr const char* kNames[kKinds] = {"memory", "write", "sync",   "rename", "open",
+                                        "folder", "map",   "thread", "read",   "ring"};
 
 std::atomic<bool> g_counting{false};
 std::atomic<long> g_calls[kKinds];
@@ -139,6 +142,15 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
 ssize_t pwrite64(int fd, const void* bytes, size_t count, off_t offset) { return pwrite(fd, bytes, count, offset); }
+ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
+  if (fails(kRead, EIO)) return -1;
+  return syscall(SYS_pread64, fd, bytes, count, offset);
+}
+ssize_t pread64(int fd, void* bytes, size_t count, off_t offset) { return pread(fd, bytes, count, offset); }
+int io_uring_queue_init(unsigned entries, void* ring, unsigned flags) {
+  if (std::getenv("NACRE_FAULT_NO_RING") != nullptr || fails(kRing, EPERM)) return -EPERM;
+  return next<int(unsigned, void*, unsigned)>("io_uring_queue_init")(entries, ring, flags);
+}
 ssize_t writev(int fd, const iovec* parts, int count) {
   if (fd > 2 && fails(kWrite, ENOSPC)) return -1;
   return syscall(SYS_writev, fd, parts, count);

@@ -46,6 +46,13 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
   out.push_back({{Op::exchange}, "index_src_of_halo", [s](Net& n) {
                    return n.op(Op::index, {n.op(Op::exchange, {n.param(v(0, {s.wide}))})}, Attr::src);
                  }});
+  // With one rank, to_columns and to_rows give this rank all columns.
+  out.push_back({{Op::to_columns}, "to_columns", [s](Net& n) {
+                   return n.ints(Op::to_columns, n.param(v(0, {s.wide})), {0, 0, s.wide});
+                 }});
+  out.push_back({{Op::to_rows}, "to_rows", [s](Net& n) {
+                   return n.ints(Op::to_rows, n.param(v(0, {s.other})), {0, 0, s.other, s.other});
+                 }});
   one(Op::index_mean, Attr::dst, "index_mean", e(0, {s.wide}));
   one(Op::index_max, Attr::dst, "index_max", e(0, {s.wide}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax", e(0, {s.heads}));

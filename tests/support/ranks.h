@@ -19,17 +19,27 @@ struct Rank {
   Array<NodeId> vertices;  // numbers in the whole graph of own vertices, then of the halo
   Array<EdgeId> edges;     // numbers in the whole graph of the edges
   int64_t num_own = 0;
+  // The reversed block: the edges that start at own vertices, turned around, and the numbers of its
+  // vertices and edges.
+  Graph reversed = {};
+  Array<NodeId> reversed_vertices = {};
+  Array<EdgeId> reversed_edges = {};
 };
 
 // Splits a graph by `part`, which has the rank of each vertex. Edges keep their order.
 std::vector<Rank> split_graph(const Graph& graph, const std::vector<int>& part, int ranks);
 
-// Calls run(rank, blocks) for every rank, each on its own thread, with blocks that connect them.
-// Throws what a rank threw; then the other ranks must not wait for it.
-void run_ranks(const std::vector<Rank>& ranks, int layers, const std::function<void(int, const Blocks&)>& run);
+// Returns, for edges of reversed_graph(graph), the numbers of the same edges in `graph`.
+Array<EdgeId> edges_of_reversed(const Graph& graph, const Array<EdgeId>& edges);
 
-// Returns the rows that a rank has of every leaf, under its name and under that of its copy with
-// the halo.
+// Calls run(rank, blocks) for every rank, each on its own thread, with blocks that connect them.
+// `whole` is the graph of all ranks. Throws what a rank threw; then the other ranks must not wait
+// for it.
+void run_ranks(const std::vector<Rank>& ranks, int layers, const Graph& whole,
+               const std::function<void(int, const Blocks&)>& run);
+
+// Returns the rows that a rank has of every leaf: under the leaf's name, under that of its copy
+// with the halo, and under the names of the whole graph and of the reversed edges.
 ref::Bindings bindings_of(const Rank& rank, const Dfg& dfg, const ref::Bindings& whole);
 
 }  // namespace nacre::test

@@ -13,7 +13,7 @@ class Rng {
  public:
   explicit Rng(uint64_t seed) : key_(mix_key(seed, 0x7465737473)) {}
 
-  double uniform() {  // in [0, 1)
+  double uniform() {  // returns a number in [0, 1)
     const PhiloxBlock block = philox(key_, 0, next_++);
     return uniform01(block[0], block[1]);
   }

@@ -11,6 +11,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/gpu_backend.h"
+#include "support/sanitized.h"
 
 namespace nacre::test {
 namespace {
@@ -70,6 +71,12 @@ std::vector<char> leaf_bytes(const Node& leaf, const std::vector<double>& values
 }
 
 }  // namespace
+
+Dfg training_dfg(const ModelOptions& options) {
+  Dfg dfg = build_model(options);
+  differentiate(dfg);
+  return dfg;
+}
 
 ref::Bindings rounded_to_float(ref::Bindings bindings) {
   for (auto& [name, values] : bindings) {
@@ -151,13 +158,17 @@ void BoundPlan::bind(const ref::Bindings& bindings, ConstantPool& pool) {
   }
   const int64_t bytes = executor_.arena_bytes();
   memory_ = backend.allocate(bytes + 2 * kBorder);
-  // Fills the arena with nonsense, so that a value that no kernel wrote does not look right.
-  std::vector<unsigned char> fresh(static_cast<size_t>(bytes + 2 * kBorder), 0xFF);
-  std::fill_n(fresh.begin(), kBorder, kBorderByte);
-  std::fill_n(fresh.end() - kBorder, kBorder, kBorderByte);
-  backend.write(memory_.get(), fresh.data(), static_cast<int64_t>(fresh.size()));
+  const std::vector<unsigned char> border(static_cast<size_t>(kBorder), kBorderByte);
+  for (const int64_t at : {int64_t{0}, kBorder + bytes})
+    backend.write(static_cast<char*>(memory_.get()) + at, border.data(), kBorder);
+  spoil();
   executor_.allocate(std::shared_ptr<void>(memory_, static_cast<char*>(memory_.get()) + kBorder), pool);
   executor_.prepare();
+}
+
+void BoundPlan::spoil() {
+  const std::vector<unsigned char> nonsense(static_cast<size_t>(executor_.arena_bytes()), 0xFF);
+  executor_.backend().write(static_cast<char*>(memory_.get()) + kBorder, nonsense.data(), executor_.arena_bytes());
 }
 
 void BoundPlan::reset(const ref::Bindings& bindings) {
@@ -201,6 +212,7 @@ Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bind
 Outputs run_plan(BoundPlan& bound, const ref::Bindings& bindings, const StepContext& step, int runs) {
   for (int r = 0; r < runs; ++r) {
     bound.reset(bindings);
+    bound.spoil();
     bound.executor().run(step);
   }
   EXPECT_TRUE(bound.borders_intact()) << "something was written beyond the arena";
@@ -213,15 +225,10 @@ void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Binding
   if (testing_gpu()) tolerance *= 2;
   ref::Interpreter reference(dfg, blocks);
   reference.run(bindings, step);
-  // Sanitizers are slow and find other faults, so under them every call tests only a sixth of the
-  // plans, in turn.
-#ifdef __SANITIZE_ADDRESS__
-  constexpr size_t kStride = 6;
-#else
-  constexpr size_t kStride = 1;
-#endif
+  // Under a sanitizer, every call tests only a sixth of the plans, in turn.
+  const size_t stride = sanitized_stride(6);
   static size_t calls = 0;
-  for (size_t p = calls++ % kStride; p < std::size(kAllPlans); p += kStride) {
+  for (size_t p = calls++ % stride; p < std::size(kAllPlans); p += stride) {
     const NamedOptions& plan = kAllPlans[p];
     SCOPED_TRACE(plan.name);
     const Outputs outputs = run_plan(dfg, blocks, bindings, step, plan.options);

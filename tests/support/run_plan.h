@@ -5,13 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "nacre/dfg/dfg.h"
 #include "nacre/engine/executor.h"
 #include "nacre/engine/gpu/context.h"
 #include "nacre/kernel/ref/interpreter.h"
+#include "nacre/model/model.h"
 
 namespace nacre::test {
 
 using Outputs = std::map<std::string, std::vector<float>>;
+
+// Returns a model with its gradient.
+Dfg training_dfg(const ModelOptions& options);
 
 // Returns the bindings with every value rounded to f32, as the engine sees them.
 ref::Bindings rounded_to_float(ref::Bindings bindings);
@@ -40,6 +45,9 @@ class BoundPlan {
   Executor& executor() { return executor_; }
   // Sets all leaves to the values in `bindings`.
   void reset(const ref::Bindings& bindings);
+  // Fills the arena with nonsense, so that a value that no kernel has written yet does not look
+  // right, not even if the step before wrote it.
+  void spoil();
   // Returns the named outputs, and "update:NAME" for the state parameters, after executor().run().
   Outputs outputs();
   // Returns whether the guard bytes around the arena are unchanged.

@@ -9,7 +9,7 @@ namespace nacre {
 namespace {
 
 TEST(DTypes, ReadBackByName) {
-  for (const DType t : {DType::f32, DType::f64, DType::bf16, DType::u8, DType::i32, DType::i64}) {
+  for (const DType t : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::u8, DType::i32, DType::i64}) {
     EXPECT_EQ(parse_dtype(dtype_name(t)), t);
     EXPECT_GE(dtype_size(t), 1);
   }

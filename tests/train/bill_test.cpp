@@ -52,6 +52,19 @@ TEST(Bill, KnowsTwinsBeforeTheyAreMade) {
   EXPECT_THROW(require_fit(gcn, {64 * kGiB, "free memory"}), UserError);
 }
 
+TEST(Bill, CountsTheEvaluationOfMiniBatches) {
+  const DataSizes papers = data_sizes("twin:papers100M", {}).value();
+  RunConfig config = config_of("sage");
+  EXPECT_EQ(phase(bill_before_reading(config, papers, {}), "evaluating"), -1);
+  config.mode = "minibatch";
+  const Bill bill = bill_before_reading(config, papers, {});
+  const int64_t values = papers.graph.nodes * (static_cast<int64_t>(config.model.hidden) + papers.classes) * 4;
+  EXPECT_EQ(phase(bill, "evaluating"), phase(bill, "training") + values);
+  const Bill estimate = estimate_bill(config, papers);
+  EXPECT_GT(phase(estimate, "training"), phase(bill, "training")) << "batches";
+  EXPECT_EQ(phase(estimate, "evaluating"), phase(bill, "evaluating"));
+}
+
 TEST(Bill, CountsParametersWithTheirCopies) {
   const DataSizes cora = data_sizes("twin:cora", {}).value();
   RunConfig config = config_of("gcn");

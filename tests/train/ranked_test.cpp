@@ -5,27 +5,27 @@
 
 #include "data/fixtures.h"
 #include "nacre/cluster/failure.h"
+#include "nacre/data/twin.h"
 #include "nacre/train/ranked_session.h"
 #include "nacre/train/session.h"
+#include "support/rng.h"
+#include "support/sanitized.h"
 #include "train/runs.h"
 
 namespace nacre::test {
 namespace {
 
-// Sanitized programs plan slowly, and look for other faults than wrong values. They see one
-// combination of each.
-#ifdef __SANITIZE_ADDRESS__
-const std::vector<std::string> kRows = {"late"};
-const std::vector<int> kRanks = {3};
-const std::vector<PartitionMethod> kMethods = {PartitionMethod::random};
-const std::vector<std::string> kCounted = {"gat"};
-#else
-const std::vector<std::string> kRows = {"late", "early", "narrow"};
-const std::vector<int> kRanks = {1, 2, 3, 4};
-const std::vector<PartitionMethod> kMethods = {PartitionMethod::fennel, PartitionMethod::range,
-                                               PartitionMethod::random};
-const std::vector<std::string> kCounted = {"gcn", "sage", "gat", "gin", "sage-lstm"};
-#endif
+// Returns all values of a setting, or the last one only if a sanitizer watches.
+template <class T>
+std::vector<T> tried(std::vector<T> values) {
+  if (sanitized()) values.erase(values.begin(), values.end() - 1);
+  return values;
+}
+const std::vector<std::string> kRows = tried<std::string>({"early", "narrow", "columns", "sums", "late"});
+const std::vector<int> kRanks = tried<int>({1, 2, 4, 3});
+const std::vector<PartitionMethod> kMethods =
+    tried<PartitionMethod>({PartitionMethod::fennel, PartitionMethod::range, PartitionMethod::random});
+const std::vector<std::string> kCounted = tried<std::string>({"gcn", "sage", "gin", "sage-lstm", "gat"});
 
 struct RankedCase {
   std::string name, model;
@@ -130,6 +130,8 @@ TEST_P(Ranked, EveryMethodAndShareGivesTheSame) {
     RunConfig ranks = with_ranks(config, {"cpu:1", "cpu:1", "cpu:1"});
     ranks.ranks.partition.method = method;
     ranks.ranks.shares = {1, 0, 3};  // rank 1 owns nothing
+    if (method == PartitionMethod::range) ranks.ranks.halo_rows = "sums";
+    if (method == PartitionMethod::random) ranks.ranks.halo_rows = "columns";
     RankedSession several(data, ranks, {});
     expect_same(train_some(several), want);
     if (HasFatalFailure()) return;
@@ -168,14 +170,48 @@ TEST(RankedSession, MovesWorkAndTrainsOn) {
   }
   RankedSession several(data, with_ranks(config, {"cpu:1", "cpu:1"}), {});
   several.start();
-  several.move_work({0.8, 0.2});
+  several.move_work({{0.8, 0.2}, 10});
   const int64_t before = several.figures()[0].vertices;
   for (int step = 0; step < 9; ++step) {
-    if (step == 4) several.move_work({0.3, 0.7});
+    if (step == 4) several.move_work({{0.3, 0.7}, 3});
     EXPECT_NEAR(several.train_step(step, 0.01), want[static_cast<size_t>(step)], 1e-5 * want[static_cast<size_t>(step)])
         << "step " << step;
   }
   EXPECT_LT(several.figures()[0].vertices, before);
+}
+
+// A run that is far out of balance moves work, unless it ends too soon for that. The step counts
+// from the beginning of the run, also if the run was resumed.
+TEST(RankedSession, MovesWorkWhileStepsAreLeft) {
+  for (const bool late : {false, true}) {
+    SCOPED_TRACE(late ? "at the end" : "at the beginning");
+    RunConfig config = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
+    config.epochs = 1000000;
+    RankedSession several(make_twin("arxiv@0.05", 0), config, {});
+    several.start();
+    several.move_work({{0.95, 0.05}, 10});
+    const int64_t first = late ? config.epochs - 5 : 0;
+    for (int64_t step = 0; step < 5; ++step) several.train_step(first + step, 0.01);
+    if (late) {
+      EXPECT_NEAR(several.shares()[0], 0.95, 1e-9);
+      EXPECT_TRUE(several.predicted().empty());
+    } else {
+      EXPECT_LT(several.shares()[0], 0.9);
+      ASSERT_EQ(several.predicted().size(), 2U);
+      EXPECT_GT(several.predicted()[0].compute, 0);
+    }
+  }
+}
+
+TEST(RankedSession, SharesFollowARule) {
+  RunConfig config = with_ranks(small_run("gcn"), {"cpu:1", "cpu:3"});
+  for (const auto& [rule, first] : {std::pair("uniform", 0.5), std::pair("cores", 0.25), std::pair("auto", 0.25)}) {
+    config.ranks.share_rule = rule;
+    RankedSession several(small_data(), config, {});
+    EXPECT_NEAR(several.shares()[0], first, 1e-9) << rule;
+  }
+  config.ranks.share_rule = "coers";
+  EXPECT_USER_ERROR(RankedSession(small_data(), config, {}), "did you mean 'cores'");
 }
 
 // The bytes that the planner compares are those that travel (WG7).
@@ -186,13 +222,78 @@ TEST(RankedSession, ReceivesAsManyBytesAsPlanned) {
       RankedSession several(small_data(), with_ranks(small_run(model), {"cpu:1", "cpu:1", "cpu:1"}, rows), {});
       several.start();
       for (int step = 0; step < 2; ++step) several.train_step(step, 0.01);
+      int64_t most = 0;
       for (const RankFigures& rank : several.figures()) {
         // Operands that never change travel once, before the first step.
-        if (rows == "late") EXPECT_GT(rank.received, 0);
+        if (rows == "late") {
+          EXPECT_GT(rank.received, 0);
+        }
         EXPECT_EQ(rank.received, rank.planned_received);
+        most = std::max(most, rank.received);
       }
+      EXPECT_EQ(several.placement().cost.received, most);
     }
   }
+}
+
+// The rows that travel are chosen for each layer and direction. No choice for all of them is
+// predicted to be faster.
+TEST(RankedSession, ChoosesRowsForEverySite) {
+  for (const std::string& model : kCounted) {
+    for (const int hidden : {4, 24}) {
+      SCOPED_TRACE(model + ", hidden " + std::to_string(hidden));
+      RunConfig config = small_run(model);
+      config.model.layers = 3;
+      config.model.hidden = hidden;
+      std::map<std::string, double> fixed;
+      for (const std::string& rows : kRows) {
+        RankedSession several(small_data(), with_ranks(config, {"cpu:1", "cpu:1", "cpu:1"}, rows), {});
+        fixed[rows] = several.placement().cost.seconds;
+        EXPECT_TRUE(several.placement().fixed.empty());
+      }
+      RankedSession several(small_data(), with_ranks(config, {"cpu:1", "cpu:1", "cpu:1"}), {});
+      const PlacementChoice& chosen = several.placement();
+      EXPECT_FALSE(chosen.sites.empty());
+      for (const PricedRows& rows : chosen.fixed) {
+        const auto run = fixed.find(halo_rows_name(rows.rows));
+        if (run == fixed.end()) continue;
+        if (rows.rows != HaloRows::columns) EXPECT_LE(chosen.cost.seconds, run->second) << run->first;
+        EXPECT_EQ(rows.cost.seconds, run->second) << run->first;
+      }
+      EXPECT_EQ(several.plan().options.halo_rows, chosen.placement);
+      EXPECT_EQ(several.plan().placement.sites.size(), chosen.sites.size());
+    }
+  }
+}
+
+// In a graph whose edges all lead to few nodes, a rank has few partial sums for other ranks, but a
+// large halo.
+TEST(RankedSession, ConsidersSumsOnlyIfTheyAreFewer) {
+  Dataset data = small_data();
+  EdgeList edges{.num_nodes = data.num_nodes()};
+  Rng rng(4);
+  for (int i = 0; i < 400; ++i) {
+    edges.src.push_back(static_cast<NodeId>(rng.below(data.num_nodes())));
+    edges.dst.push_back(static_cast<NodeId>(rng.below(3)));
+  }
+  data.graph = build_graph(std::move(edges), "few destinations");
+  // Returns the most bytes that a rank receives with one choice for all layers; -1 if the choice
+  // was not tried.
+  const auto received = [](const Dataset& of, HaloRows rows) {
+    RankedSession several(of, with_ranks(small_run("sage"), {"cpu:1", "cpu:1"}, "auto"), {});
+    for (const PricedRows& tried : several.placement().fixed) {
+      if (tried.rows == rows) return tried.cost.received;
+    }
+    return int64_t{-1};
+  };
+  EXPECT_GT(received(data, HaloRows::sums), 0);
+  EXPECT_LT(received(data, HaloRows::sums), received(data, HaloRows::late));
+  data.graph = make_undirected(data.graph);
+  EXPECT_EQ(received(data, HaloRows::sums), -1);
+  RankedSession several(data, with_ranks(small_run("sage"), {"cpu:1", "cpu:1"}, "auto"), {});
+  std::string notes;
+  for (const std::string& note : several.notes()) notes += note + "\n";
+  EXPECT_NE(notes.find("sums would send no fewer rows"), std::string::npos) << notes;
 }
 
 // Ranks that were resumed, or that begin with the weights of another run, all have these weights.
@@ -240,7 +341,7 @@ TEST(RankedSession, RefusesWhatDoesNotFit) {
   EXPECT_USER_ERROR(make(with_ranks(small_run("gcn"), {"gpu"})), "is no device");
   RunConfig shares = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
   shares.ranks.shares = {1};
-  EXPECT_USER_ERROR(make(shares), "has 1 numbers for 2 devices");
+  EXPECT_USER_ERROR(make(shares), "has 1 number for 2 devices");
   RunConfig batches = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
   batches.mode = "minibatch";
   EXPECT_USER_ERROR(make(batches), "not in mini-batches");

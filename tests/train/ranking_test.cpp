@@ -86,7 +86,7 @@ std::vector<NodeId> all_users(const Case& c) {
 TEST(Ranking, best_items_are_those_of_brute_force) {
   for (const auto& [users, items, k] : {std::tuple<int64_t, int64_t, int64_t>{70, 2500, 20}, {33, 15, 20}, {5, 1, 3}}) {
     Case c{users, items, 7};
-    c.item_rows[0] = NAN;  // never recommended
+    c.item_rows[0] = NAN;  // an item with NaN is never recommended
     const std::vector<NodeId> got = best_items(c.embeddings(), c.taken, all_users(c), k);
     for (int64_t u = 0; u < users; ++u) {
       EXPECT_EQ(std::vector<NodeId>(got.begin() + u * k, got.begin() + (u + 1) * k), c.best(u, k))
@@ -242,7 +242,8 @@ TEST(Triples, users_count_alike) {
     pairs += static_cast<double>(items.size());
   }
   EXPECT_LT(chi, 80);
-  EXPECT_LT(pair_chi, pairs + 4 * std::sqrt(2 * pairs));  // four deviations
+  // At most four standard deviations too many.
+  EXPECT_LT(pair_chi, pairs + 4 * std::sqrt(2 * pairs));
 }
 
 // The free items of a user come up equally often: chi-square with 19 degrees of freedom exceeds 50

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
 #include "nacre/data/twin.h"
 #include "nacre/train/step_features.h"
 
@@ -61,14 +62,15 @@ TEST(StepModel, IsLearnedOnceAndKept) {
   const std::string kept = before == nullptr ? "" : before;
   setenv("NACRE_CACHE", folder.c_str(), 1);
   const RunConfig config = small_config("gcn");
-  const std::string key = step_model_key(config);
+  const std::string key = step_model_key(config, num_threads());
   EXPECT_FALSE(load_step_model(key).has_value());
   const PerformanceModel learned = step_model(config, small_sources(), {.seconds = 1});
   const std::optional<PerformanceModel> stored = load_step_model(key);
   ASSERT_TRUE(stored.has_value());
   EXPECT_EQ(stored->json(), learned.json());
   EXPECT_EQ(step_model(config, {}, {}).json(), learned.json());  // nothing is timed again
-  EXPECT_NE(key, step_model_key(small_config("sage")));
+  EXPECT_NE(key, step_model_key(small_config("sage"), num_threads()));
+  EXPECT_NE(key, step_model_key(config, num_threads() + 1));
   for (const auto& file : std::filesystem::directory_iterator(folder)) std::filesystem::resize_file(file.path(), 20);
   EXPECT_FALSE(load_step_model(key).has_value());
   if (kept.empty()) {

@@ -15,7 +15,7 @@ enum class LogKind { info, verbose, warning };
 struct ProgressState {
   std::string title;   // what is being done, for example "training"
   std::string note;    // figures beside it, for example "epoch 3/200  loss 1.2"
-  double share = 0;    // of the work that is done, 0 to 1
+  double share = 0;    // share of the work that is done, from 0 to 1
   double seconds = 0;  // since the work began
   bool first = true;   // nothing of this work was shown before
 };

@@ -137,6 +137,18 @@ int most_threads() { return std::max(64, 4 * usable_cpus()); }
 
 int64_t peak_memory() { return status_kib("VmHWM:"); }
 
+double clock_megahertz(const SystemFiles& files) {
+  std::ifstream file(files.proc + "/cpuinfo");
+  double highest = 0;
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (!line.starts_with("cpu MHz") || colon == std::string::npos) continue;
+    double megahertz = 0;
+    if (std::istringstream(line.substr(colon + 1)) >> megahertz) highest = std::max(highest, megahertz);
+  }
+  return highest;
+}
+
 int64_t held_memory() { return status_kib("RssAnon:"); }
 
 int64_t resident_memory() { return status_kib("VmRSS:"); }

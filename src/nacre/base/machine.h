@@ -27,6 +27,9 @@ inline int64_t available_memory() { return memory_left().bytes; }
 // (taskset), but no more than the processor quotas of its control group and of all groups around
 // it, rounded up. The result is at least 1.
 int usable_cpus(const SystemFiles& files = {});
+// Returns the highest clock of the processors in MHz, as the system reports it now; 0 if it reports
+// none.
+double clock_megahertz(const SystemFiles& files = {});
 // Returns the number of threads above which more do not help: four per usable processor, and at
 // least 64.
 int most_threads();

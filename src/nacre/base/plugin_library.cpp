@@ -20,6 +20,11 @@ std::vector<fs::path> places(const std::string& file, const std::string& only_pl
   for (const char* place : {".", "../lib", "../lib/x86_64-linux-gnu", "../lib64"}) {
     found.push_back((folder / place / file).lexically_normal());
   }
+  // If this code is part of a library (the Python module), plug-ins lie beside that library.
+  static const char here = 0;
+  Dl_info library;
+  if (dladdr(&here, &library) != 0 && library.dli_fname != nullptr)
+    found.push_back(fs::absolute(library.dli_fname, ignored).parent_path() / file);
   return found;
 }
 

@@ -7,13 +7,14 @@ namespace nacre {
 
 struct PluginFunction {
   void* address = nullptr;  // null: see `why`
-  std::string path;         // of the library; empty: there is none
+  std::string path;         // path of the library; empty if there is none
   std::string why;          // why the library could not be opened; empty if there is none
 };
 
 // Opens the library `file` and returns its function `name`. If `only_place` is not empty, it names
 // the library itself or the folder that the library lies in. If it is empty, the library is looked
-// for beside the program (in a build folder or a bundle) and where an installation puts libraries.
+// for beside the program (in a build folder or a bundle), where an installation puts libraries, and
+// beside the library that this code is part of, if it is part of one.
 // The library is never closed, because its exceptions and objects may live until the process ends.
 PluginFunction open_plugin_function(const std::string& file, const char* name, const std::string& only_place = "");
 

@@ -15,12 +15,14 @@
 namespace nacre {
 namespace {
 
+// A span or, with `numbers`, a moment at which numbers were recorded.
 struct Event {
   const char* category;
   const char* name;
   int64_t begin_ns;
   int64_t end_ns;
   int thread;
+  std::vector<TraceNumber> numbers;
 };
 
 // Number of spans that are held in memory before they are written to the file, if there is one.
@@ -58,7 +60,16 @@ int thread_number() {
   return number;
 }
 
+std::string numbers_of(const Event& e) {
+  std::string list;
+  for (const TraceNumber& n : e.numbers)
+    list += fmt::format(R"({}"{}":{})", list.empty() ? "" : ",", escaped(n.name), n.value);
+  return fmt::format(R"({{"ph":"C","pid":1,"name":"{}","ts":{:.3f},"args":{{{}}}}})", escaped(e.name),
+                     static_cast<double>(e.begin_ns - g_origin_ns) / 1e3, list);
+}
+
 std::string text_of(const Event& e) {
+  if (!e.numbers.empty()) return numbers_of(e);
   return fmt::format(R"({{"ph":"X","pid":1,"tid":{},"cat":"{}","name":"{}","ts":{:.3f},"dur":{:.3f}}})", e.thread,
                      escaped(e.category), escaped(e.name), static_cast<double>(e.begin_ns - g_origin_ns) / 1e3,
                      static_cast<double>(e.end_ns - e.begin_ns) / 1e3);
@@ -88,6 +99,18 @@ void make_room() {
   }
   append_events(*g_file, first);
   g_events.clear();
+}
+
+// Never throws, because spans end in destructors: an error is kept, and trace_write() throws it.
+void keep_event(Event event) {
+  const std::lock_guard lock(g_mutex);
+  if (g_failure) return;
+  try {
+    if (!g_path.empty() && g_events.size() == kHeld) make_room();
+    g_events.push_back(std::move(event));
+  } catch (...) {
+    g_failure = std::current_exception();
+  }
 }
 
 }  // namespace
@@ -124,15 +147,13 @@ TraceSpan::TraceSpan(const char* category, const char* name)
 
 TraceSpan::~TraceSpan() {
   if (begin_ns_ == 0 || !trace_enabled()) return;
-  const std::lock_guard lock(g_mutex);
-  if (g_failure) return;
-  // A destructor must not throw, so the error is kept and trace_write() throws it.
-  try {
-    if (!g_path.empty() && g_events.size() == kHeld) make_room();
-    g_events.push_back({category_, name_, begin_ns_, now_ns(), thread_number()});
-  } catch (...) {
-    g_failure = std::current_exception();
-  }
+  keep_event({category_, name_, begin_ns_, now_ns(), thread_number(), {}});
+}
+
+void trace_numbers(const char* name, std::initializer_list<TraceNumber> numbers) {
+  if (!trace_enabled()) return;
+  const int64_t now = now_ns();
+  keep_event({"", name, now, now, thread_number(), numbers});
 }
 
 const char* trace_name(const std::string& name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 namespace nacre {
@@ -30,6 +31,14 @@ class TraceSpan {
   const char* name_;
   int64_t begin_ns_;
 };
+
+// Records numbers at this moment, which viewers draw as curves under `name`. The texts must outlive
+// the trace.
+struct TraceNumber {
+  const char* name;
+  int64_t value;
+};
+void trace_numbers(const char* name, std::initializer_list<TraceNumber> numbers);
 
 // Keeps a copy of `name` for the rest of the program and returns it.
 const char* trace_name(const std::string& name);

@@ -73,6 +73,7 @@ PendingCall Communicator::start_exchange(const ExchangeRequest& request) {
 }
 
 PendingCall Communicator::start_all_reduce(SumType type, void* data, int64_t count, const char* name) {
+  NACRE_CHECK(type != SumType::bf16, "arrays of bf16 are not summed");
   CallCounters counters;
   counters.bytes_sent = sum_bytes_sent(type, count, rank_, size_);
   counters.bytes_received = sum_bytes_received(type, count, rank_, size_);

@@ -3,7 +3,8 @@
 // a process of its own.
 //
 // All ranks of a communicator make the same calls in the same order, as in MPI. Calls of one rank
-// come from one thread at a time; only abort() may come from any thread at any time.
+// come from one thread at a time; only abort(), pass_on() and failed() may come from any thread at
+// any time.
 //
 // If a rank fails, every pending and later call of every rank throws the same RankFailure. A rank
 // fails when it calls abort(), when its communicator or one of its pending calls is destroyed
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nacre/cluster/device_seconds.h"
 #include "nacre/cluster/failure.h"
 #include "nacre/cluster/rows.h"
 #include "nacre/cluster/sums.h"
@@ -48,6 +50,8 @@ struct ExchangeRequest {
   std::vector<ReceiveRows> receives;
   // What is exchanged, for messages and traces. The text must outlive the trace.
   const char* name = "exchange";
+  // Whether some ranks add what they receive (ReceiveRows::add). All ranks of a call say the same.
+  bool adds = false;
 };
 
 // What one call moved and how long it took. Messages of a rank to itself are not counted.
@@ -56,8 +60,9 @@ struct CallCounters {
   int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
   double elapsed = 0;  // seconds from start to the end of wait()
-  double waited = 0;   // of these, seconds inside wait()
-  double idle = 0;     // of these, seconds in which nothing could be done before another rank came
+  double waited = 0;   // the part of these seconds inside wait()
+  // The part of these seconds in which nothing could be done before another rank came.
+  double idle = 0;
 
   CallCounters& operator+=(const CallCounters& other);
 };
@@ -136,8 +141,22 @@ class Communicator {
   // Says that this rank has failed. Returns the failure that all ranks throw: this one, or that of
   // another rank that failed at the same time.
   virtual RankFailure abort(const std::string& reason) = 0;
+  // Tells the ranks of a failure that another communicator of theirs has thrown. Returns the
+  // failure that they agree on. Ranks may hear of one failure from different communicators, each of
+  // which names another rank to print it.
+  virtual RankFailure pass_on(const RankFailure& failure) { return abort(failure.what()); }
+  // Returns whether a rank is known to have failed. Any thread may call this at any time.
+  virtual bool failed() const = 0;
 
   CommCounters counters() const;
+
+  // Says whether the device of this rank measures what it does in calls from now on. A rank's
+  // thread need not wait for its device, so the counters do not tell this. Ranks without a device,
+  // whose values lie in host memory, measure nothing.
+  virtual void measure(bool /*on*/) {}
+  // Returns the seconds of the communication that the device has done since the last call of this
+  // function, and waits for the device.
+  virtual DeviceSeconds take_seconds() { return {}; }
 
  protected:
   struct Reduction {

@@ -3,7 +3,7 @@
 namespace nacre {
 namespace {
 
-constexpr double kAnswerSeconds = 2;  // on a busy machine too
+constexpr double kAnswerSeconds = 2;  // a rank answers within this time on a busy machine, too
 
 }  // namespace
 

@@ -35,7 +35,8 @@ bool is_free(const SharedJob& job, int rank) {
 
 RankGroup::RankGroup(int size, const GroupOptions& options)
     : size_(size),
-      timeout_(options.timeout),
+      options_(options),
+      members_(options.members.empty() ? size : static_cast<int>(options.members.size())),
       memory_(options.memory != nullptr ? options.memory : std::make_shared<RankMemory>()),
       next_(size),
       left_(size),
@@ -97,7 +98,8 @@ void RankGroup::compare_ends(SharedCall& call, int rank) {
 }
 
 uint64_t RankGroup::start(int rank, const ExchangeRequest& request) {
-  // Offers queue work on devices, so they are made before the lock is taken.
+  // offer() may queue work on a device, which takes a while, so no other rank is locked out then.
+  const std::shared_ptr<RankTicket> begun = request.receives.empty() ? nullptr : memory_->begin(rank);
   std::vector<std::shared_ptr<RankOffer>> offers;
   for (const SendRows& send : request.sends) {
     const bool offered = send.rows.bytes() > 0 && !memory_->shared(rank, send.peer);
@@ -111,6 +113,7 @@ uint64_t RankGroup::start(int rank, const ExchangeRequest& request) {
     job.has_to = true;
     job.copy.to = receive.rows;
     job.copy.add = receive.add;
+    job.copy.after = begun;
     if (receive.add) job.worker = rank;
     job.ready = job.has_from;
   }
@@ -187,7 +190,7 @@ bool RankGroup::may_run(const SharedCall& call, const SharedJob& job, int rank) 
 
 void RankGroup::run_job(SharedCall& call, SharedJob& job, const RankMemory::Copy& copy, int rank) {
   if (!call.own_sums.empty()) {
-    memory_->take_sum(rank, call.sum.type, call.offers, job.parts[0], job.total);
+    job.ticket = memory_->take_sum(rank, call.sum.type, call.offers, job.parts[0], job.total);
   } else if (job.offer != nullptr) {
     job.ticket = memory_->take(rank, copy, *job.offer);
   } else if (job.parts.empty()) {
@@ -257,6 +260,7 @@ void RankGroup::wait_for_news(Lock& lock, const SharedCall& call, int rank, Pati
     return;
   }
   waiting_for_[rank] = peer;
+  if (options_.waits) options_.waits(rank, peer);
   const uint64_t seen = news_;
   lock.unlock();
   // Ranks of one process seldom wait long for each other, and waking a thread takes longer than
@@ -265,18 +269,19 @@ void RankGroup::wait_for_news(Lock& lock, const SharedCall& call, int rank, Pati
   while (news_ == seen && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
   lock.lock();
   if (news_ == seen) changed_.wait_for(lock, kNews);
-  if (patience.tick() && !vote_.failed()) {
+  if (patience.tick() && !vote_.failed() && (!options_.is_excused || !options_.is_excused(culprit(rank)))) {
     report(culprit(rank), rank, false,
-           fmt::format("it keeps other ranks waiting for more than {} s; rank {} waits in '{}'", timeout_, rank,
+           fmt::format("it keeps other ranks waiting for more than {} s; rank {} waits in '{}'", options_.timeout, rank,
                        call.name));
   }
   waiting_for_[rank] = -1;
+  if (options_.waits) options_.waits(rank, -1);
 }
 
 double RankGroup::finish(int rank, uint64_t number, std::vector<std::string>* texts) {
   Lock lock(mutex_);
   SharedCall& call = calls_.at(number);
-  Patience patience(timeout_);
+  Patience patience(options_.timeout);
   double idle = 0;
   while (true) {
     if (vote_.failed()) throw_failure(lock);
@@ -286,19 +291,22 @@ double RankGroup::finish(int rank, uint64_t number, std::vector<std::string>* te
     wait_for_news(lock, call, rank, patience);
     idle += now_seconds() - start;
   }
-  if (const std::string error = wait_for_readers(lock, call, rank); !error.empty()) {
+  if (const std::string error = wait_for_work(lock, call, rank); !error.empty()) {
     report(rank, rank, false, error);
     throw_failure(lock);
   }
   if (texts != nullptr) *texts = call.texts;
-  if (++call.num_finished == size_) calls_.erase(number);
+  if (++call.num_finished == members_) calls_.erase(number);
   return idle;
 }
 
-std::string RankGroup::wait_for_readers(Lock& lock, const SharedCall& call, int rank) {
+std::string RankGroup::wait_for_work(Lock& lock, const SharedCall& call, int rank) {
   std::vector<std::shared_ptr<RankTicket>> tickets;
   for (const SharedJob* job : call.of_rank[rank]) {
-    if (job->ticket != nullptr && job->copy.from_rank == rank) tickets.push_back(job->ticket);
+    const bool takes = !job->parts.empty() || job->copy.to_rank == rank;
+    // Others may still work on a copy, so its sender must not look at the ticket.
+    const bool sends = !takes && job->offer != nullptr && !job->offer->is_copy();
+    if ((takes || sends) && job->ticket != nullptr) tickets.push_back(job->ticket);
   }
   if (tickets.empty()) return "";
   lock.unlock();
@@ -340,13 +348,18 @@ void RankGroup::give_up(int rank, uint64_t number) {
   changed_.wait(lock, [&] {
     return std::all_of(jobs.begin(), jobs.end(), [](const SharedJob* job) { return job->claimed == job->done; });
   });
-  wait_for_readers(lock, call, rank);  // what went wrong does not matter any more
+  wait_for_work(lock, call, rank);  // what went wrong does not matter any more
 }
 
 void RankGroup::leave(int rank) {
   const Lock lock(mutex_);
   left_[rank] = true;
   tell();
+}
+
+bool RankGroup::failed() {
+  const Lock lock(mutex_);
+  return vote_.failed();
 }
 
 RankFailure RankGroup::abort(int rank, const std::string& reason) {

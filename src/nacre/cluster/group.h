@@ -22,15 +22,18 @@ struct SharedJob {
   bool has_from = false, has_to = false;  // which ends of a message are known
   RankMemory::Copy copy{};
   SumType type = SumType::f32;
-  std::vector<void*> parts;  // of a sum: by rank; a message has none
-  bool ready = false;        // all ends are known
-  // in rows of a message or elements of a sum
+  std::vector<void*> parts;  // for a sum: the array of each rank; empty for a message
+  bool ready = false;        // whether all ends are known
+  // How many rows of a message, or elements of a sum, there are in all, belong to a piece, have
+  // been claimed by a rank, and are done.
   int64_t total = 0, piece = 1, claimed = 0, done = 0;
   // The rank that does the job alone, because the job is not shared or because rows are added in
   // order. If this is -1, any rank that takes part may do it.
   int worker = -1;
-  std::shared_ptr<RankOffer> offer;    // of a message that is not shared
-  std::shared_ptr<RankTicket> ticket;  // of the work that reads the offer; may be null
+  std::shared_ptr<RankOffer> offer;  // of a message that is not shared
+  // Of the work that reads offers; may be null. The rank that does the work sets it. The sender of
+  // a message may look at it when the job is done.
+  std::shared_ptr<RankTicket> ticket;
 };
 
 // One call of all ranks.
@@ -39,7 +42,7 @@ struct SharedCall {
   const char* name = "";
   std::vector<bool> started;
   int num_started = 0, num_finished = 0;
-  std::map<std::pair<int, int>, SharedJob> messages;  // by sender and receiver
+  std::map<std::pair<int, int>, SharedJob> messages;  // messages by sender and receiver
   SharedJob sum;
   // If sums are not shared, these hold what each rank offers and the job of each rank.
   std::vector<std::shared_ptr<RankOffer>> offers;
@@ -63,6 +66,8 @@ class RankGroup {
   void give_up(int rank, uint64_t number);
   void leave(int rank);
   RankFailure abort(int rank, const std::string& reason);
+  bool failed();
+  RankMemory& memory() { return *memory_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -80,9 +85,9 @@ class RankGroup {
   bool run_any_piece(Lock& lock, int rank);
   bool may_run(const SharedCall& call, const SharedJob& job, int rank) const;
   void run_job(SharedCall& call, SharedJob& job, const RankMemory::Copy& copy, int rank);
-  // Makes the later work of `rank` wait for what reads its memory. Returns what went wrong, or an
-  // empty text.
-  std::string wait_for_readers(Lock& lock, const SharedCall& call, int rank);
+  // Makes the later work of `rank` wait for what reads or writes its memory. Returns what went
+  // wrong, or an empty text.
+  std::string wait_for_work(Lock& lock, const SharedCall& call, int rank);
   bool complete(const SharedCall& call, int rank) const;
   // Returns a rank that `rank` waits for in the call.
   int blocker(const SharedCall& call, int rank) const;
@@ -96,7 +101,8 @@ class RankGroup {
   void wait_for_news(Lock& lock, const SharedCall& call, int rank, Patience& patience);
 
   int size_;
-  double timeout_;
+  GroupOptions options_;
+  int members_;  // ranks that belong to the group
   std::shared_ptr<RankMemory> memory_;
 
   std::mutex mutex_;  // guards the members below

@@ -1,5 +1,6 @@
 #include "nacre/cluster/in_process.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "nacre/cluster/group.h"
@@ -41,6 +42,9 @@ class InProcessCommunicator final : public Communicator {
   InProcessCommunicator& operator=(const InProcessCommunicator&) = delete;
 
   RankFailure abort(const std::string& reason) override { return group_->abort(rank(), reason); }
+  bool failed() const override { return group_->failed(); }
+  void measure(bool on) override { group_->memory().measure(rank(), on); }
+  DeviceSeconds take_seconds() override { return group_->memory().take_seconds(rank()); }
 
  private:
   std::unique_ptr<CommOperation> begin(const ExchangeRequest& request) override {
@@ -66,7 +70,10 @@ std::vector<std::unique_ptr<Communicator>> make_group(int size, const GroupOptio
   const auto group = std::make_shared<RankGroup>(size, options);
   std::vector<std::unique_ptr<Communicator>> all;
   all.reserve(size);
-  for (int r = 0; r < size; ++r) all.push_back(std::make_unique<InProcessCommunicator>(r, size, group));
+  for (int r = 0; r < size; ++r) {
+    if (options.members.empty() || std::binary_search(options.members.begin(), options.members.end(), r))
+      all.push_back(std::make_unique<InProcessCommunicator>(r, size, group));
+  }
   return all;
 }
 

@@ -3,6 +3,7 @@
 // every rank. No thread is started: ranks that wait do the copies, whoever comes first.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,9 +15,17 @@ namespace nacre {
 struct GroupOptions {
   double timeout = kCommTimeout;       // seconds; 0 or less: ranks wait for ever
   std::shared_ptr<RankMemory> memory;  // null: host memory
+
+  // For ranks of which some are in other processes (two_levels.h): those that belong to the group,
+  // ascending; empty: all. Such a group exchanges rows only.
+  std::vector<int> members = {};
+  // Is told which rank another one waits for, or -1 when it goes on. It must not call the group.
+  std::function<void(int rank, int peer)> waits = nullptr;
+  // Says whether a rank that keeps others waiting waits itself outside the group.
+  std::function<bool(int rank)> is_excused = nullptr;
 };
 
-// Returns the communicators of `size` ranks.
+// Returns the communicators of `size` ranks, or of the members among them.
 std::vector<std::unique_ptr<Communicator>> make_group(int size, const GroupOptions& options = {});
 
 }  // namespace nacre

@@ -7,10 +7,12 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "nacre/base/plugin_library.h"
 #include "nacre/cluster/mpi_abi.h"
 #include "nacre/cluster/packet_hub.h"
+#include "nacre/cluster/rank_router.h"
 
 namespace nacre {
 namespace {
@@ -39,14 +41,14 @@ std::optional<int> launched_size() {
   return std::nullopt;
 }
 
-std::unique_ptr<Transport> open_transport() {
+std::unique_ptr<Transport> open_transport(double timeout) {
   const PluginFunction found = open_plugin_function(kMpiPluginFile, kMpiPluginEntry);
   if (found.address == nullptr) {
     throw UserError("MPI", found.path.empty() ? "this build has no MPI plug-in" : found.why,
                     "install Open MPI (libopenmpi-dev) and build again, or start the program without mpirun");
   }
   try {
-    std::unique_ptr<Transport> transport(reinterpret_cast<MpiPluginEntry>(found.address)(kMpiAbi));
+    std::unique_ptr<Transport> transport(reinterpret_cast<MpiPluginEntry>(found.address)(kMpiAbi, timeout));
     if (transport == nullptr) throw UserError("MPI", found.path + " belongs to another version of nacre");
     return transport;
   } catch (const TransportError& error) {
@@ -63,7 +65,7 @@ bool launched_by_mpi() {
   return std::getenv("PMIX_NAMESPACE") != nullptr && number("PMIX_RANK") && std::getenv("SLURM_JOB_ID") == nullptr;
 }
 
-MpiRanks::MpiRanks() : hub_(std::make_shared<PacketHub>(open_transport())) {
+MpiRanks::MpiRanks(double timeout) : hub_(std::make_shared<PacketHub>(open_transport(timeout))) {
   const int expected = launched_size().value_or(size());
   if (expected != size()) {
     throw UserError(
@@ -82,14 +84,19 @@ int MpiRanks::local_rank() const { return hub_->transport().local_rank(); }
 
 std::unique_ptr<Communicator> MpiRanks::connect(double timeout) { return hub_->connect(timeout); }
 
+std::shared_ptr<RankRouter> MpiRanks::route(std::vector<int> process_of) {
+  return std::make_shared<RankRouter>(hub_, std::move(process_of));
+}
+
 void MpiRanks::run(const std::function<void(Communicator&)>& body, double timeout) {
   const auto own = connect(timeout);
   try {
     body(*own);
     own->barrier();  // a rank that throws at its end is heard by all
   } catch (const RankFailure& failure) {
-    teller_ = failure.teller();
-    throw;
+    const RankFailure agreed = own->pass_on(failure);
+    teller_ = agreed.teller();
+    throw RankFailure(agreed);
   } catch (const std::exception& error) {
     const RankFailure failure = own->abort(error.what());
     teller_ = failure.teller();

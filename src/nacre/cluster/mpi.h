@@ -15,12 +15,14 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "nacre/cluster/communicator.h"
 
 namespace nacre {
 
 class PacketHub;
+class RankRouter;
 
 // Returns whether this process is one of several that mpirun or srun has started, according to the
 // environment. A script of a Slurm job does not count; what it starts with srun does.
@@ -31,8 +33,8 @@ bool launched_by_mpi();
 class MpiRanks {
  public:
   // Starts MPI. Throws UserError if the plug-in is missing, or if the launcher belongs to another
-  // MPI.
-  MpiRanks();
+  // MPI. `timeout` is in seconds; if other processes do not answer so long, ends the process.
+  explicit MpiRanks(double timeout = kCommTimeout);
   // If close() was not called, MPI is left as it is: other ranks may have failed, and the end of
   // MPI would wait for them.
   ~MpiRanks();
@@ -49,6 +51,10 @@ class MpiRanks {
   // at a time uses the communicator.
   std::unique_ptr<Communicator> connect(double timeout = kCommTimeout);
 
+  // Lets this process drive several ranks. `process_of` has the process of each rank, and all
+  // processes give the same list.
+  std::shared_ptr<RankRouter> route(std::vector<int> process_of);
+
   // Calls body(communicator). If the body throws on one rank, the others fail with its message.
   // Then run() throws what the body threw on this rank, or RankFailure if another rank failed. If
   // all ranks have returned, ends MPI.
@@ -64,7 +70,7 @@ class MpiRanks {
 
  private:
   std::shared_ptr<PacketHub> hub_;
-  int teller_ = -1;  // of the failure that run() or close() has thrown
+  int teller_ = -1;  // who prints the failure that run() or close() has thrown
 };
 
 }  // namespace nacre

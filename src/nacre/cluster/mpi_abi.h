@@ -7,12 +7,14 @@
 
 namespace nacre {
 
-inline constexpr int kMpiAbi = 1;
+inline constexpr int kMpiAbi = 2;
 
-// The plug-in has one symbol: extern "C" Transport* nacre_mpi_transport(int abi). The function
-// starts MPI and returns a new transport. It returns null if `abi` is not the number that the
-// plug-in was built with, and throws TransportError if MPI cannot be started.
-using MpiPluginEntry = Transport* (*)(int abi);
+// The plug-in shows one function:
+//   extern "C" Transport* nacre_mpi_transport(int abi, double timeout)
+// It starts MPI and returns a new transport. It returns null if the plug-in was built with another
+// number than `abi`, and throws TransportError if MPI does not start. If MPI has not started some
+// seconds after `timeout`, because a process does not answer, it ends the process with a message.
+using MpiPluginEntry = Transport* (*)(int abi, double timeout);
 inline constexpr const char* kMpiPluginEntry = "nacre_mpi_transport";
 inline constexpr const char* kMpiPluginFile = "libnacre_mpi.so";
 

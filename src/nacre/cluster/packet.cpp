@@ -29,6 +29,23 @@ PacketView view_of(int from, const Packet& packet) {
   return view;
 }
 
+void address_packet(const Packet& packet, const PacketAddress& address) {
+  PacketHead head;
+  std::memcpy(&head, packet.bytes.get(), sizeof head);
+  head.from = address.from;
+  head.to = address.to;
+  std::memcpy(packet.bytes.get(), &head, sizeof head);
+}
+
+bool is_addressed(const PacketHead& head) { return head.to >= 0; }
+
+PacketAddress take_address(const Packet& packet) {
+  PacketHead head;
+  std::memcpy(&head, packet.bytes.get(), sizeof head);
+  address_packet(packet, {});
+  return {head.from, head.to};
+}
+
 PacketHead head_of(const FailureReport& report, PacketKind kind) {
   PacketHead head;
   head.kind = kind;

@@ -30,13 +30,16 @@ struct PacketHead {
   uint32_t group = 0;  // the communicator that the packet belongs to
   PacketKind kind = PacketKind::start;
   CallKind call = CallKind::exchange;
-  bool vague = false;          // of a report
-  uint64_t number = 0;         // of a call or a question
-  int64_t offset = 0;          // of a part or sum: where the body begins in the message
-  MessageSize sends, expects;  // start of an exchange: between the sender and the receiver
-  SumSize sum;                 // start of a sum
-  int32_t rank = -1;           // of a report; of an answer: whom the sender waits for, or -1
-  int32_t teller = -1;         // of a report
+  bool vague = false;   // whether a report knows no reason
+  uint64_t number = 0;  // number of a call or a question
+  int64_t offset = 0;   // for a part or sum: where the body begins in the message
+  // At the start of an exchange: sizes between the sender and the receiver.
+  MessageSize sends, expects;
+  SumSize sum;  // at the start of a sum: its size
+  // Rank that a report names; in an answer, whom the sender waits for, or -1.
+  int32_t rank = -1;
+  int32_t teller = -1;         // rank that prints the failure of a report
+  int32_t from = -1, to = -1;  // ranks of processes that drive several (rank_router.h)
 };
 
 // The head and the body of a packet that has arrived.
@@ -54,6 +57,16 @@ std::byte* body_of(const Packet& packet);
 // Returns the head and the body of a packet that rank `from` has sent. Throws TransportError if the
 // packet is too short.
 PacketView view_of(int from, const Packet& packet);
+
+// The ranks that send and receive a packet, if processes drive several ranks.
+struct PacketAddress {
+  int from = -1;
+  int to = -1;
+};
+void address_packet(const Packet& packet, const PacketAddress& address);
+bool is_addressed(const PacketHead& head);
+// Returns the address of a packet, and takes it off.
+PacketAddress take_address(const Packet& packet);
 
 PacketHead head_of(const FailureReport& report, PacketKind kind);
 FailureReport report_of(const PacketView& packet);

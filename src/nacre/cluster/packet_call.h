@@ -21,7 +21,8 @@ class CallPort {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual void send(int to, Packet packet) = 0;
-  // Returns whether another packet of rows or elements may be sent to a rank now.
+  // Returns whether a rank may be sent one more packet now. If too many packets are on their way to
+  // it, the sender waits.
   virtual bool has_room(int to) const = 0;
   // Says that `rank` does not make the same call as its peers.
   virtual void disagree(int rank, const std::string& reason) = 0;

@@ -97,7 +97,7 @@ class ExchangeCall final : public PacketCall {
     add_rows(*added.to.add, {added.bytes.data(), to.count, to.row_bytes}, to, 0, to.count);
   }
 
-  std::vector<MessageSize> sends_, expects_;  // by peer
+  std::vector<MessageSize> sends_, expects_;  // sizes of the messages to and from each peer
   ConstRows own_from_;
   ReceiveRows own_;  // what the rank sends to itself
   std::vector<Added> added_;
@@ -165,8 +165,9 @@ class SumCall final : public PacketCall {
 
   SumSize size_;
   std::byte* data_;
-  std::vector<std::vector<std::byte>> parts_;  // of this rank's slice, by peer; empty when added up
-  int missing_;                                // parts that are not there yet
+  // Each peer's part of this rank's slice; empty when it has been added.
+  std::vector<std::vector<std::byte>> parts_;
+  int missing_;  // parts that are not there yet
 };
 
 class GatherCall final : public PacketCall {

@@ -8,7 +8,7 @@
 namespace nacre {
 namespace {
 
-constexpr int kPacketsInFlight = 4;  // to each peer
+constexpr int kPacketsInFlight = 4;  // the most packets on their way to one peer
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
@@ -140,7 +140,7 @@ void PacketGroup::answer(int to, PacketHead head) {
   // the other rank will hear of the failure too.
   if (agreement_.failed()) return;
   head.kind = PacketKind::answer;
-  head.rank = waiting_for_;
+  head.rank = hub_.waits_for();
   send(to, make_packet(head, 0));
 }
 
@@ -208,6 +208,22 @@ RankFailure PacketGroup::await_choice(Lock& lock) {
     if (!agreement_.choice()) hub_.rest(lock, idle);
   }
   return RankFailure(*agreement_.choice());
+}
+
+RankFailure PacketGroup::pass_on(const RankFailure& failure) {
+  const std::string prefix = RankFailure({failure.rank(), failure.rank(), true, ""}).what();
+  const std::string text = failure.what();
+  Lock lock = hub_.lock();
+  // The rank that has failed may still give its own reason, so this report is vague.
+  if (!agreement_.choice()) {
+    report({failure.rank(), rank(), true, text.starts_with(prefix) ? text.substr(prefix.size()) : text});
+  }
+  return await_choice(lock);
+}
+
+bool PacketGroup::failed() {
+  const Lock lock = hub_.lock();
+  return agreement_.failed();
 }
 
 RankFailure PacketGroup::abort(const std::string& reason) {

@@ -36,6 +36,9 @@ class PacketGroup final : public CallPort {
   void give_up(uint64_t number);
   void leave();
   RankFailure abort(const std::string& reason);
+  // Tells all ranks of a failure that they know from another group, and returns what they agree on.
+  RankFailure pass_on(const RankFailure& failure);
+  bool failed();
 
   // ---- For the hub, which is locked.
 
@@ -47,6 +50,9 @@ class PacketGroup final : public CallPort {
   // turn. Returns whether anything was sent.
   bool work();
   void report(const FailureReport& report);
+  // Returns the rank that this one waits for in this group; -1 if it does not wait.
+  int waiting_for() const { return waiting_for_; }
+  bool has_failed() const { return agreement_.failed(); }
 
   // ---- For calls.
 

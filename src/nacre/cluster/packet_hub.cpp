@@ -55,6 +55,8 @@ class PacketCommunicator final : public Communicator {
   PacketCommunicator& operator=(const PacketCommunicator&) = delete;
 
   RankFailure abort(const std::string& reason) override { return group_->abort(reason); }
+  RankFailure pass_on(const RankFailure& failure) override { return group_->pass_on(failure); }
+  bool failed() const override { return group_->failed(); }
 
  private:
   std::unique_ptr<CommOperation> begin(const ExchangeRequest& request) override {
@@ -119,16 +121,48 @@ bool PacketHub::poll() {
     if (!broken_) {
       any = transport_->poll([&](int from, Packet packet) {
         const PacketView view = view_of(from, packet);
+        if (is_addressed(view.head)) return take_routed(std::move(packet));
         group(view.head.group).receive(from, view, packet);
       });
     }
   } catch (const TransportError& error) {
     break_down(error.peer(), error.what());
-  } catch (const std::exception& error) {  // no memory
+  } catch (const std::exception& error) {  // for example because there is no memory
     break_down(rank(), error.what());
   }
   for (const auto& [id, each] : groups_) any = each->work() || any;
   return any;
+}
+
+void PacketHub::route(TakePacket take) {
+  const Lock held(mutex_);
+  route_ = std::move(take);
+  if (!route_) return;
+  for (Packet& packet : unrouted_) route_(std::move(packet));
+  unrouted_.clear();
+}
+
+void PacketHub::take_routed(Packet packet) {
+  if (route_) return route_(std::move(packet));
+  unrouted_.push_back(std::move(packet));
+}
+
+void PacketHub::waits_elsewhere(int rank) {
+  const Lock held(mutex_);
+  elsewhere_ = rank;
+}
+
+int PacketHub::waits_for() const {
+  for (const auto& [id, each] : groups_) {
+    if (each->waiting_for() >= 0) return each->waiting_for();
+  }
+  return elsewhere_;
+}
+
+bool PacketHub::is_excused() {
+  const Lock held(mutex_);
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const auto& each) { return each.second->waiting_for() >= 0 || each.second->has_failed(); });
 }
 
 void PacketHub::break_down(int failed, const std::string& reason) {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "nacre/cluster/communicator.h"
 #include "nacre/cluster/transport.h"
@@ -36,7 +38,12 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
 
-  // ---- For groups. All functions except lock() need the lock.
+  // Passes packets that are addressed to ranks of this process (rank_router.h) to `take`, also
+  // those that have arrived before. `take` is called with the lock; null ends it.
+  using TakePacket = std::function<void(Packet)>;
+  void route(TakePacket take);
+
+  // ---- For groups. All functions except lock() need the lock, unless they say that they lock.
 
   Lock lock() { return Lock(mutex_); }
   void send(int to, Packet packet);
@@ -45,6 +52,14 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   bool poll();
   // Gives other threads and processes the processor, for longer if nothing has moved for long.
   void rest(Lock& lock, int idle);
+  // Says which rank this one waits for outside the hub; -1: for none. Locks the hub.
+  void waits_elsewhere(int rank);
+  // Returns the rank that this one waits for, in a group or elsewhere; -1 if it does not wait.
+  int waits_for() const;
+  // Returns whether this rank waits for others in a group, or knows of a failure. Locks the hub.
+  bool is_excused();
+  // Returns whether packets can no longer be moved.
+  bool broken() const { return broken_; }
   // Returns whether the process of a rank has ended. Asks the transport twice a second at most.
   bool gone(int rank);
 
@@ -52,6 +67,7 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   friend class Waiter;
 
   PacketGroup& group(uint32_t id);
+  void take_routed(Packet packet);
   void run_helper();
   // Makes all groups fail, because packets can no longer be moved. `failed` is the rank that is to
   // blame, or -1 if that is unknown.
@@ -64,7 +80,10 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   uint32_t next_group_ = 0;
   int waiters_ = 0;  // threads that move packets while they wait
   bool stopping_ = false, broken_ = false;
-  double looked_ = 0;  // when gone() asked last
+  double looked_ = 0;   // when gone() asked last
+  int elsewhere_ = -1;  // the rank that this one waits for outside the hub
+  TakePacket route_;
+  std::vector<Packet> unrouted_;  // packets for ranks that have arrived before route()
   std::thread helper_;
 };
 

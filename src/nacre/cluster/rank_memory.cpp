@@ -29,7 +29,10 @@ std::shared_ptr<RankOffer> RankMemory::offer_part(int, SumType, const void*, int
 
 std::shared_ptr<RankTicket> RankMemory::take(int, const Copy&, RankOffer&) { not_offered(); }
 
-void RankMemory::take_sum(int, SumType, std::span<const std::shared_ptr<RankOffer>>, void*, int64_t) { not_offered(); }
+std::shared_ptr<RankTicket> RankMemory::take_sum(int, SumType, std::span<const std::shared_ptr<RankOffer>>, void*,
+                                                 int64_t) {
+  not_offered();
+}
 
 void RankMemory::wait(int, RankTicket&) { not_offered(); }
 

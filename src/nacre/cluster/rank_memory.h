@@ -1,17 +1,19 @@
-// How the in-process communicator touches the memory of ranks. The default copies and adds in host
-// memory. An engine whose ranks keep their values on GPUs derives a class that queues the work on
-// devices.
+// RankMemory: copies and adds the values of ranks for the in-process communicator. This class does
+// so in host memory. The class for ranks on GPUs (engine/rank_memory.h) is derived from it, and
+// queues the copies on the devices.
 //
 // A message is shared if both ends are host memory: threads of both ranks copy pieces of it while
 // they wait. In any other message, the sender offers its rows when it starts the call, and the
-// thread of the receiver takes them. Nobody waits for a device: take() only queues a copy, and
-// returns a ticket for the sender, whose later work waits for the copy.
+// thread of the receiver takes them. Nobody waits for a device: take() only queues a copy beside
+// the other work of the receiver, and returns a ticket. At the end of the call, the later work of
+// the receiver waits for the copy, and so does that of the sender if the offer is no copy.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <span>
 
+#include "nacre/cluster/device_seconds.h"
 #include "nacre/cluster/rows.h"
 #include "nacre/cluster/sums.h"
 
@@ -26,17 +28,11 @@ class RankOffer {
   virtual bool is_copy() const = 0;
 };
 
-// A point of time: the end of work that reads the memory of another rank.
+// A point of time: what a device has queued so far, or the end of work that reads the memory of
+// another rank.
 class RankTicket {
  public:
   virtual ~RankTicket() = default;
-};
-
-// Seconds that a device has spent on communication.
-struct DeviceSeconds {
-  double waited = 0;   // for other ranks
-  double moved = 0;    // copying and adding rows
-  double reduced = 0;  // adding up arrays
 };
 
 class RankMemory {
@@ -56,6 +52,8 @@ class RankMemory {
     // If this is set, the rows are added to the rows of the receiver instead of replacing them.
     std::optional<SumType> add;
     int64_t begin, end;
+    // What begin() returned when the receiver started the call.
+    std::shared_ptr<RankTicket> after = nullptr;
   };
   // These two are for shared memory. The communicator calls them from the threads of any rank,
   // several at once.
@@ -66,16 +64,21 @@ class RankMemory {
   // The functions below are for memory that is not shared. The thread of the rank that comes first
   // among their arguments calls them.
 
+  // Notes what `rank` has queued until now, when it starts a call: what it receives must not be
+  // written earlier. Returns null if the rank does all its work in its thread.
+  virtual std::shared_ptr<RankTicket> begin(int /*rank*/) { return nullptr; }
   // Offers rows to rank `to`.
   virtual std::shared_ptr<RankOffer> offer(int from, int to, const ConstRows& rows);
   // Offers an array to all ranks. Work that the rank queues later may overwrite the array.
   virtual std::shared_ptr<RankOffer> offer_part(int rank, SumType type, const void* part, int64_t count);
-  // Copies or adds the offered rows into the memory of copy.to_rank. Returns null if the sender may
-  // change its rows now, and otherwise a ticket.
+  // Copies or adds the offered rows into the memory of copy.to_rank. Returns null if this has been
+  // done, and otherwise a ticket.
   virtual std::shared_ptr<RankTicket> take(int to, const Copy& copy, RankOffer& offer);
-  // Writes the sum of the offered arrays to `out`, in the memory of `rank`.
-  virtual void take_sum(int rank, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
-                        int64_t count);
+  // Writes the sum of the offered arrays to `out`, in the memory of `rank`. Returns null if this
+  // has been done, and otherwise a ticket.
+  virtual std::shared_ptr<RankTicket> take_sum(int rank, SumType type,
+                                               std::span<const std::shared_ptr<RankOffer>> parts, void* out,
+                                               int64_t count);
   // Makes work that `rank` begins or queues from now on wait for the work of a ticket.
   virtual void wait(int rank, RankTicket& ticket);
 

@@ -4,14 +4,20 @@
 
 namespace nacre {
 
-MpiTeam::MpiTeam(MpiRanks& ranks, double timeout) : data_(ranks.connect(timeout)), control_(ranks.connect(timeout)) {}
+MpiTeam::MpiTeam(MpiRanks& ranks, double timeout)
+    : ranks_(ranks), timeout_(timeout), control_(ranks.connect(timeout)) {}
+
+void MpiTeam::connect_devices(const Open& open) {
+  data_.reset();
+  data_ = open(ranks_.connect(timeout_));
+}
 
 void MpiTeam::fail() {
   const std::exception_ptr own = std::current_exception();
   try {
     std::rethrow_exception(own);
   } catch (const std::exception& error) {
-    data_->abort(error.what());
+    if (data_ != nullptr) data_->abort(error.what());
     control_->abort(error.what());
   }
   std::rethrow_exception(own);

@@ -3,6 +3,7 @@
 // threads of one process (rank_threads.h) or processes (MpiTeam).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,12 +31,23 @@ class RankTeam {
 // The team of a process that MPI has started. `ranks` must outlive the team.
 class MpiTeam : public RankTeam {
  public:
+  // Connects the ranks in host memory, for everything but the values of the graph.
+  // connect_devices() connects them for these.
   MpiTeam(MpiRanks& ranks, double timeout);
+  Communicator& control() { return *control_; }
+  // Connects the devices of the ranks. All ranks call this at the same time, at first and whenever
+  // their devices have been opened anew. `open` is called when nothing of the team uses the old
+  // device any more. It is given a communicator of host memory and returns the one of the device.
+  using Open = std::function<std::unique_ptr<Communicator>(std::unique_ptr<Communicator> host)>;
+  void connect_devices(const Open& open);
+  // Returns the communicators of this rank. connect_devices() must have been called before.
   RankCalls calls() override { return {*data_, *control_}; }
   [[noreturn]] void fail() override;
 
  private:
-  std::unique_ptr<Communicator> data_, control_;
+  MpiRanks& ranks_;
+  double timeout_;
+  std::unique_ptr<Communicator> control_, data_;
 };
 
 }  // namespace nacre

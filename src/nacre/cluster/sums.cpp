@@ -1,7 +1,18 @@
 #include "nacre/cluster/sums.h"
 
+#include "nacre/base/bf16.h"
+
 namespace nacre {
 namespace {
+
+// Every sum is rounded to bf16.
+struct Bf16 {
+  uint16_t bits;
+  Bf16& operator+=(Bf16 other) {
+    bits = to_bf16(from_bf16(bits) + from_bf16(other.bits));
+    return *this;
+  }
+};
 
 template <class T>
 void sum_parts(std::span<void* const> parts, int64_t begin, int64_t end) {
@@ -25,14 +36,17 @@ void add_elements(const ConstRows& from, const Rows& to, int64_t begin, int64_t 
 }  // namespace
 
 void add_rows(SumType type, const ConstRows& from, const Rows& to, int64_t begin, int64_t end) {
-  if (type == SumType::f32) {
-    add_elements<float>(from, to, begin, end);
-  } else {
-    add_elements<double>(from, to, begin, end);
+  switch (type) {
+    case SumType::f32:
+      return add_elements<float>(from, to, begin, end);
+    case SumType::f64:
+      return add_elements<double>(from, to, begin, end);
+    case SumType::bf16:
+      return add_elements<Bf16>(from, to, begin, end);
   }
 }
 
-int64_t bytes_of(SumType type) { return type == SumType::f32 ? 4 : 8; }
+int64_t bytes_of(SumType type) { return type == SumType::f32 ? 4 : type == SumType::f64 ? 8 : 2; }
 
 void sum_in_place(SumType type, std::span<void* const> parts, int64_t begin, int64_t end) {
   if (type == SumType::f32) {

@@ -12,9 +12,9 @@ enum class GemmType : uint8_t { f32, tf32, bf16 };
 
 // Rates by which variants of one kernel are compared (plan/variants.h).
 struct VariantRates {
-  double launch_seconds = 0;    // of one launch
+  double launch_seconds = 0;    // seconds of one launch
   double bytes_per_second = 0;  // read or written in order
-  double flops_per_second = 0;  // of the library's matrix products
+  double flops_per_second = 0;  // rate of the library's matrix products
   // Products that read their rows by cell take this many times as long as the library's products of
   // rows that lie side by side.
   double cell_slower = 1;
@@ -24,10 +24,22 @@ struct VariantRates {
   }
 };
 
+// A device can be a part of a GPU (cuda:0@32). The parts that compute at the same time share its
+// memory and its second-level cache.
+struct GpuPart {
+  double own = 1;   // share of the GPU's multiprocessors that the device has
+  double busy = 1;  // share that it and all devices which compute beside it have together
+
+  // Returns the share of the second-level cache that is left to the device.
+  double cache() const { return own < busy ? own / busy : 1; }
+  bool shares_cache() const { return own < busy; }
+};
+
 struct DeviceTraits {
   bool gpu = false;
   int arch = 0;  // compute capability of a GPU: 90 for 9.0
   int multiprocessors = 0;
+  GpuPart part;
   int64_t shared_bytes = 0;  // the most shared memory that one block of threads can have
   int64_t l2_bytes = 0;
   int64_t memory_bytes = 0;           // free when the device was opened
@@ -50,7 +62,10 @@ struct DeviceTraits {
     return rows_budget() < most ? rows_budget() : most;
   }
   // Returns the size of the cache that serves rows which are gathered more than once.
-  int64_t gathered_cache() const { return cache_bytes > 0 ? cache_bytes : l2_bytes; }
+  int64_t gathered_cache() const {
+    const int64_t whole = cache_bytes > 0 ? cache_bytes : l2_bytes;
+    return part.shares_cache() ? static_cast<int64_t>(static_cast<double>(whole) * part.cache()) : whole;
+  }
 };
 
 }  // namespace nacre

@@ -101,8 +101,9 @@ std::vector<double> non_negative_least_squares(const std::vector<Column>& column
   const size_t n = columns.size();
   const size_t rows = columns.front().size();
   std::vector<double> x(n, 0.0);
-  std::vector<size_t> used;            // in the order in which they came into use
-  std::vector<bool> closed(n, false);  // in use, or tried without success since x last changed
+  std::vector<size_t> used;  // columns in the order in which they came into use
+  // Whether a column is in use, or was tried without success since x last changed.
+  std::vector<bool> closed(n, false);
   Column rest(rows, 1.0);
   const double flat = kFlat * std::sqrt(static_cast<double>(rows));
   // Every move lowers the error, so no set of columns comes twice. The limit only guards against

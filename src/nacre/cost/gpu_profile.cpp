@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "nacre-gpu-profile";
 // Must be increased when the measurements change.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 constexpr GpuFigure kFigures[] = {
     {"copy_bytes", &GpuProfile::copy, 1e-9, "GB/s", "copied inside the device, read and written"},
@@ -41,6 +41,8 @@ constexpr GpuFigure kFigures[] = {
     {"up_pageable_bytes", &GpuProfile::up_pageable, 1e-9, "GB/s", "host to device, ordinary memory"},
     {"down_pinned_bytes", &GpuProfile::down_pinned, 1e-9, "GB/s", "device to host, page-locked memory"},
     {"down_pageable_bytes", &GpuProfile::down_pageable, 1e-9, "GB/s", "device to host, ordinary memory"},
+    {"link_gather_64_bytes", &GpuProfile::link_64, 1e-9, "GB/s", "rows of 64 floats gathered from the host"},
+    {"link_gather_256_bytes", &GpuProfile::link_256, 1e-9, "GB/s", "rows of 256 floats gathered from the host"},
 };
 
 std::string path_of(const std::string& device) {

@@ -15,7 +15,7 @@ namespace nacre {
 struct GpuProfile {
   // Name and number of multiprocessors; a profile is only valid for this GPU.
   std::string device;
-  int64_t l2_bytes = 0;  // as reported by the device
+  int64_t l2_bytes = 0;  // size of the second-level cache, as the device reports it
   // copies inside the device, bytes read and written
   double copy = 0;
   double far_16 = 0, far_64 = 0, far_256 = 0;     // gathered rows of so many floats from memory
@@ -25,6 +25,8 @@ struct GpuProfile {
   double launch = 0, graph_launch = 0;
   double up_pinned = 0, up_pageable = 0;      // host to device
   double down_pinned = 0, down_pageable = 0;  // device to host
+  // rows of so many floats that a kernel gathers from page-locked memory of the host
+  double link_64 = 0, link_256 = 0;
 };
 
 // The figures by their names in JSON, for tables; a table shows value · factor.

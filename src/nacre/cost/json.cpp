@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFormat = "nacre-profile";
+constexpr const char* kProfileFormat = "nacre-profile";
 
 json parse_object(const std::string& text, const std::string& where) {
   json object = parse_json<json>(text, where);
@@ -104,7 +104,7 @@ CostModel CostModel::parse(const std::string& json, const std::string& where) {
 }
 
 std::string profile_json(const DeviceProfile& profile) {
-  return text_of({{"format", kFormat},
+  return text_of({{"format", kProfileFormat},
                   {"machine", profile.machine},
                   {"kernels", profile.version},
                   {"cache_bytes", profile.cache_bytes},
@@ -118,7 +118,7 @@ std::string profile_json(const DeviceProfile& profile) {
 
 DeviceProfile parse_profile(const std::string& json, const std::string& where) {
   const nlohmann::json object = parse_object(json, where);
-  if (object.value("format", nlohmann::json()) != kFormat) throw UserError(where, "is not a device profile");
+  if (object.value("format", nlohmann::json()) != kProfileFormat) throw UserError(where, "is not a device profile");
   DeviceProfile profile;
   profile.machine = text_member(object, "machine", where);
   profile.version = text_member(object, "kernels", where);

@@ -111,6 +111,10 @@ void CostModel::correct(const std::vector<Timing>& samples) {
   }
 }
 
+void CostModel::scale(Feature feature, double factor) {
+  for (auto& [kind, coefficients] : kinds_) coefficients[static_cast<size_t>(feature)] *= factor;
+}
+
 double CostModel::median_error(const std::vector<Timing>& samples) const {
   std::vector<double> errors;
   for (const Timing& s : usable_samples(samples)) errors.push_back(std::abs(predict(s.work) / s.seconds - 1));

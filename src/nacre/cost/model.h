@@ -64,6 +64,8 @@ class CostModel {
   // the median of measured / predicted. A kind that was not seen before starts from the
   // coefficients over all samples. An empty model stays empty.
   void correct(const std::vector<Timing>& samples);
+  // Multiplies the cost of a feature by `factor`, for all kinds of kernels.
+  void scale(Feature feature, double factor);
   // Returns the median of |predicted / measured − 1|; NaN without samples.
   double median_error(const std::vector<Timing>& samples) const;
   bool empty() const { return kinds_.empty(); }

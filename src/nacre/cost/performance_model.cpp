@@ -12,7 +12,7 @@
 namespace nacre {
 namespace {
 
-constexpr const char* kFormat = "nacre-performance-model";
+constexpr const char* kModelFormat = "nacre-performance-model";
 // Predictions may leave the range of the learned times by this factor.
 constexpr double kReach = 1000;
 
@@ -48,7 +48,7 @@ double PerformanceModel::counted(std::span<const double> features) const {
 }
 
 std::vector<double> PerformanceModel::encode(std::span<const double> features) const {
-  NACRE_CHECK(features.size() == columns_.size(), "one number for each feature");
+  NACRE_CHECK(features.size() == columns_.size(), "there must be one number for each feature");
   std::vector<double> row(features.begin(), features.end());
   if (target_ == StepTarget::seconds) return row;
   for (size_t c = 0; c < row.size(); ++c) {
@@ -97,7 +97,7 @@ double PerformanceModel::predict(std::span<const double> features) const {
 std::string PerformanceModel::json() const {
   nlohmann::json columns = nlohmann::json::array();
   for (const FeatureColumn& c : columns_) columns.push_back({{"name", c.name}, {"wide", c.wide}});
-  return nlohmann::json({{"format", kFormat},
+  return nlohmann::json({{"format", kModelFormat},
                          {"columns", columns},
                          {"target", step_target_name(target_)},
                          {"shortest", shortest_},
@@ -108,7 +108,7 @@ std::string PerformanceModel::json() const {
 
 PerformanceModel PerformanceModel::parse(const std::string& json, const std::string& where) {
   const auto object = parse_json<nlohmann::json>(json, where);
-  if (!object.is_object() || object.value("format", nlohmann::json()) != kFormat) {
+  if (!object.is_object() || object.value("format", nlohmann::json()) != kModelFormat) {
     throw UserError(where, "is not a performance model");
   }
   PerformanceModel model;

@@ -69,8 +69,8 @@ class PerformanceModel {
 
 // Errors of predictions. MAPE is the mean of |predicted / measured − 1|.
 struct PredictionErrors {
-  double mse = 0;   // seconds²
-  double mae = 0;   // seconds
+  double mse = 0;   // mean squared error in seconds²
+  double mae = 0;   // mean absolute error in seconds
   double mape = 0;  // 0.1 = 10 %
 };
 PredictionErrors prediction_errors(std::span<const double> predicted, std::span<const double> measured);
@@ -78,9 +78,9 @@ PredictionErrors prediction_errors(std::span<const double> predicted, std::span<
 struct RegressorScore {
   std::string regressor;
   StepTarget target = StepTarget::seconds;
-  PredictionErrors errors;      // on graphs that were not learned from
-  double predict_seconds = 0;   // of one prediction; median of several rounds
-  double fit_seconds = 0;       // of learning from all steps
+  PredictionErrors errors;      // errors on graphs that were not learned from
+  double predict_seconds = 0;   // seconds of one prediction, the median of several rounds
+  double fit_seconds = 0;       // seconds of learning from all steps
   std::vector<double> by_step;  // prediction for each step, from a model that did not see its graph
 };
 

@@ -12,13 +12,14 @@ namespace nacre {
 struct DeviceProfile {
   // Name of the processor and number of threads used. A profile is only valid for this combination.
   std::string machine;
-  std::string version;           // version of the kernels that were measured
-  int64_t cache_bytes = 0;       // size of the last-level cache
-  double gemm_flops = 0;         // per second, for large f32 products
-  double stream_bytes = 0;       // per second, for reading and writing a large array
-  double near_gather_bytes = 0;  // per second, rows of 1 KiB from the last-level cache
-  double far_gather_bytes = 0;   // per second, rows of 1 KiB from memory
-  double launch_seconds = 0;     // seconds that an empty parallel loop takes
+  std::string version;      // version of the kernels that were measured
+  int64_t cache_bytes = 0;  // size of the last-level cache
+  double gemm_flops = 0;    // operations per second of large f32 products
+  double stream_bytes = 0;  // bytes per second of reading and writing a large array
+  // Bytes per second of gathering rows of 1 KiB from the last-level cache.
+  double near_gather_bytes = 0;
+  double far_gather_bytes = 0;  // bytes per second of gathering rows of 1 KiB from memory
+  double launch_seconds = 0;    // seconds that an empty parallel loop takes
   CostModel model;
 };
 

@@ -21,8 +21,6 @@
 namespace nacre {
 namespace {
 
-// A set of fewer devices must be faster by this share of the time, or it is not worth the change.
-constexpr double kWorthwhile = 0.005;
 // Memory is estimated for shares that were not cut yet, so the search keeps this share free.
 constexpr double kSpareMemory = 0.02;
 // Smallest share that is tried, over an equal share.
@@ -36,7 +34,7 @@ struct Trial {
   std::vector<PartLoad> parts;
   std::vector<PartTime> times;
   bool fits = true;
-  double seconds = 0;  // of the slowest device
+  double seconds = 0;  // seconds of the slowest device
 };
 
 // What is known of a device while the shares of one set of devices are moved.
@@ -207,7 +205,7 @@ class Search {
 
   // Returns whether a cut is better than the best one so far, and keeps it then.
   bool consider(std::optional<Trial> trial) {
-    if (!trial || (best_ && trial->seconds >= (1 - kWorthwhile) * best_->seconds)) return false;
+    if (!trial || (best_ && trial->seconds >= (1 - options_.worthwhile) * best_->seconds)) return false;
     best_ = std::move(trial);
     return true;
   }

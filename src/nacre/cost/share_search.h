@@ -19,13 +19,13 @@ struct ShareDevice {
   std::string name;
   int64_t memory_bytes = 0;          // the most that a part may take
   double link_bytes_per_second = 0;  // 0: sending takes no time
-  double latency_seconds = 0;        // for each peer and step
+  double latency_seconds = 0;        // seconds for each peer and step
 };
 
 // A part of the graph, as the cut made it.
 struct PartLoad {
   std::vector<double> features;  // what the predictor reads
-  int64_t memory_bytes = 0;      // that training takes on the device
+  int64_t memory_bytes = 0;      // bytes that training takes on the device
   double sent_bytes = 0;         // sent and received in a step
   int peers = 0;                 // parts that the device exchanges rows with
 };
@@ -39,6 +39,9 @@ struct ShareOptions {
   std::vector<double> first;  // first shares, of any scale; empty: equal shares
   int cuts = 10;              // the most cuts for one set of devices
   double balance = 0.02;      // the search ends if no device is this much slower than the mean
+  // A set of fewer devices must be faster by this share of the time; otherwise no device is left
+  // out.
+  double worthwhile = 0.005;
 };
 
 struct PartTime {
@@ -50,8 +53,8 @@ struct PartTime {
 struct ShareResult {
   std::vector<double> shares;         // add up to 1; 0 for devices that are left out
   std::vector<PartTime> times;        // predicted, one for each device
-  std::vector<int64_t> memory_bytes;  // of each part
-  double step_seconds = 0;            // of the slowest device
+  std::vector<int64_t> memory_bytes;  // memory of each part
+  double step_seconds = 0;            // seconds of the slowest device
   int cuts = 0;                       // number of cuts that were tried
   // For each device that is left out, a sentence that says why.
   std::vector<std::string> notes;

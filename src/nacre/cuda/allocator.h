@@ -45,7 +45,7 @@ class Allocator {
   const Context& context_;
   mutable std::recursive_mutex mutex_;  // protects the members below
   std::unordered_map<void*, int64_t> live_;
-  std::multimap<int64_t, void*> free_;  // by size
+  std::multimap<int64_t, void*> free_;  // free memory by its size
   int64_t used_ = 0;
   int64_t peak_ = 0;
 };

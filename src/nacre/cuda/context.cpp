@@ -10,6 +10,7 @@ int attribute(int index, cudaDeviceAttr name) {
 }
 
 thread_local Recording* recording_of_this_thread = nullptr;
+thread_local const Context* beside_of_this_thread = nullptr;
 
 }  // namespace
 
@@ -24,7 +25,7 @@ DeviceInfo query_device(int index) {
   info.name = properties.name;
   info.memory_bytes = static_cast<int64_t>(total_bytes);
   info.free_bytes = static_cast<int64_t>(free_bytes);
-  info.multiprocessors = properties.multiProcessorCount;
+  info.multiprocessors = info.whole_multiprocessors = properties.multiProcessorCount;
   info.arch = properties.major * 10 + properties.minor;
   info.clock_mhz = attribute(index, cudaDevAttrClockRate) / 1000;
   info.l2_bytes = properties.l2CacheSize;
@@ -41,24 +42,36 @@ Context::Context(int index, int multiprocessors) : index_(index), info_(query_de
   }
   context_ = primary_;
   const Current current(*this);
-  stream_ = make_stream();
-  copy_stream_ = make_stream();
+  make_streams();
 }
 
-cudaStream_t Context::make_stream() const {
+cudaStream_t Context::make_stream(int priority) const {
   if (green_ != nullptr) {
     CUstream made = nullptr;
-    NACRE_CUDA(driver().green_stream(&made, green_, CU_STREAM_NON_BLOCKING, 0));
+    NACRE_CUDA(driver().green_stream(&made, green_, CU_STREAM_NON_BLOCKING, priority));
     return made;
   }
   cudaStream_t made = nullptr;
-  NACRE_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  NACRE_CUDA(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority));
   return made;
 }
 
+void Context::make_streams() {
+  int least = 0, greatest = 0;
+  NACRE_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  stream_ = make_stream();
+  beside_stream_ = make_stream(greatest);
+  copy_stream_ = make_stream();
+}
+
 cudaStream_t Context::stream() const {
-  const Recording* recording = Recording::of(*this);
-  return recording != nullptr ? recording->stream_ : stream_;
+  if (const Recording* recording = Recording::of(*this)) return recording->stream_;
+  return beside_of_this_thread == this ? beside_stream_ : stream_;
+}
+
+void Context::set_beside(bool beside) const {
+  NACRE_CHECK(!beside || beside_of_this_thread == nullptr, "a thread that queues work beside begins to do so again");
+  beside_of_this_thread = beside ? this : nullptr;
 }
 
 void Context::open_green(int multiprocessors) {
@@ -77,8 +90,7 @@ void Context::open_green(int multiprocessors) {
     NACRE_CUDA(driver().green_create(&green_, description, index_, CU_GREEN_CTX_DEFAULT_STREAM));
     NACRE_CUDA(driver().green_context(&context_, green_));
     const Current current(*this);
-    stream_ = make_stream();
-    copy_stream_ = make_stream();
+    make_streams();
   } catch (...) {
     close_green();
     throw;
@@ -117,7 +129,7 @@ Context::~Context() {
     for (const std::vector<cudaEvent_t>& free : events_) {
       for (const cudaEvent_t event : free) cudaEventDestroy(event);
     }
-    for (const cudaStream_t stream : {copy_stream_, stream_}) {
+    for (const cudaStream_t stream : {copy_stream_, beside_stream_, stream_}) {
       cudaStreamSynchronize(stream);
       cudaStreamDestroy(stream);
     }

@@ -1,4 +1,5 @@
-// An open device: its context, its stream and a second stream for copies. A physical device uses
+// An open device: its context, its stream, a second stream for work beside that of the first, and a
+// third stream for copies. A physical device uses
 // its primary context. A virtual device uses a green context, which owns some of the
 // multiprocessors and shares the memory with the others.
 #pragma once
@@ -31,8 +32,12 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   int index() const { return index_; }
   // Returns the stream for the work of the calling thread: the stream of its recording if the
-  // thread records launches of this context; otherwise the stream of the context.
+  // thread records launches of this context; the second stream of the context if the thread queues
+  // work beside (set_beside()); otherwise the stream of the context.
   cudaStream_t stream() const;
+  // Says whether the calling thread queues its work on the second stream from now on. A thread does
+  // so for one context at a time.
+  void set_beside(bool beside) const;
   cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
   // Returns the context of the whole device. Calls that are no work of a stream and that may come
@@ -49,7 +54,8 @@ class Context {
   friend class Current;
   friend class Recording;
   // The context must be current.
-  cudaStream_t make_stream() const;
+  cudaStream_t make_stream(int priority = 0) const;
+  void make_streams();
   void open_green(int multiprocessors);
   void close_green();
 
@@ -58,8 +64,9 @@ class Context {
   CUcontext primary_ = nullptr;
   CUcontext context_ = nullptr;
   CUgreenCtx green_ = nullptr;
-  MultiprocessorShare share_;  // of a virtual device
+  MultiprocessorShare share_;  // the multiprocessors of a virtual device
   cudaStream_t stream_ = nullptr;
+  cudaStream_t beside_stream_ = nullptr;
   cudaStream_t copy_stream_ = nullptr;
   std::mutex events_mutex_;
   std::array<std::vector<cudaEvent_t>, 2> events_;  // free events; the second list is timed

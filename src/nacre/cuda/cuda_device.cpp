@@ -80,6 +80,11 @@ class CudaDevice final : public Device {
   void wait_for(const DeviceEvent& event) override;
   void await(const DeviceEvent& event) override;
   double elapsed(const DeviceEvent& from, const DeviceEvent& to) override;
+  void begin_beside() override {
+    forbid_in_capture("begin_beside");
+    context_->set_beside(true);
+  }
+  void end_beside() override { context_->set_beside(false); }
   bool reaches(const Device& other) override;
   void synchronize() override {
     forbid_in_capture("synchronize");

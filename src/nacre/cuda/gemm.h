@@ -68,8 +68,8 @@ class Gemm {
   Allocator& allocator_;
   BlasLtOwner<cublasLtHandle_t> library_;
   mutable std::recursive_mutex mutex_;          // protects the members below
-  std::map<int, std::unique_ptr<Plan>> plans_;  // by handle
-  std::map<std::string, int> handles_;          // by shape
+  std::map<int, std::unique_ptr<Plan>> plans_;  // plans by their handle
+  std::map<std::string, int> handles_;          // handles by the shape of the product
   int next_handle_ = 0;
   // The choices of the library for rounded shapes. Asking it for every shape takes longer than a
   // small product.

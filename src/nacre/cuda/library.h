@@ -23,7 +23,7 @@ class Library {
   void* address(const char* name) const;
 
   std::string file_;
-  void* handle_ = nullptr;  // never closed
+  void* handle_ = nullptr;  // the library is never closed
 };
 
 }  // namespace nacre::cuda

@@ -12,14 +12,15 @@ constexpr unsigned kSmallestGroup = 8;
 
 // A division of a device, and which of its groups are in use.
 struct Division {
-  std::vector<CUdevResource> groups;  // of equal size; the rest comes last
+  std::vector<CUdevResource> groups;  // groups of equal size; the rest comes last
   std::vector<bool> taken;
 
   bool in_use() const { return std::find(taken.begin(), taken.end(), true) != taken.end(); }
 };
 
 std::mutex divisions_mutex;
-std::map<int, Division>& divisions() {  // by device
+// Returns the division of each device, by its number.
+std::map<int, Division>& divisions() {
   static std::map<int, Division> all;
   return all;
 }

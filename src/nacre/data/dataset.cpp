@@ -2,15 +2,20 @@
 
 #include "nacre/base/philox.h"
 #include "nacre/data/checksum.h"
+#include "nacre/data/stored_rows.h"
 
 namespace nacre {
 namespace {
 
-uint64_t hash(const Tensor& tensor) {
-  uint64_t h = checksum64(tensor.raw(), tensor.bytes());
+uint64_t hash_with(uint64_t checksum, const Tensor& tensor) {
+  uint64_t h = checksum;
   for (const int64_t d : tensor.shape()) h = mix_key(h, static_cast<uint64_t>(d));
   return h;
 }
+
+uint64_t hash(const Tensor& tensor) { return hash_with(checksum64(tensor.raw(), tensor.bytes()), tensor); }
+
+uint64_t hash_if_defined(const Tensor& tensor) { return tensor.defined() ? hash(tensor) : 0; }
 
 template <class T>
 uint64_t hash(const Array<T>& array) {
@@ -52,18 +57,24 @@ int64_t Dataset::bytes() const {
   return bytes;
 }
 
-uint64_t Dataset::fingerprint() const {
-  uint64_t h = mix_key(graph.fingerprint(), static_cast<uint64_t>(num_classes));
-  for (const Tensor* tensor : {&features, &targets}) h = mix_key(h, tensor->defined() ? hash(*tensor) : 0);
-  h = mix_key(h, hash(labels));
-  for (const Array<NodeId>* part : {&splits.train, &splits.val, &splits.test}) h = mix_key(h, hash(*part));
+static uint64_t fingerprint_of(const Dataset& d, uint64_t features) {
+  uint64_t h = mix_key(d.graph.fingerprint(), static_cast<uint64_t>(d.num_classes));
+  h = mix_key(mix_key(h, features), hash_if_defined(d.targets));
+  h = mix_key(h, hash(d.labels));
+  for (const Array<NodeId>* part : {&d.splits.train, &d.splits.val, &d.splits.test}) h = mix_key(h, hash(*part));
   // These parts are mixed in only if they exist, so that a set without them has one fingerprint,
   // whatever it was read from.
-  if (!node_types.empty()) h = mix_key(h, hash_kinds(*this));
-  if (val_edges.size() > 0) h = mix_key(h, hash(val_edges));
+  if (!d.node_types.empty()) h = mix_key(h, hash_kinds(d));
+  if (d.val_edges.size() > 0) h = mix_key(h, hash(d.val_edges));
   // The complement tells test edges apart from validation edges.
-  if (test_edges.size() > 0) h = mix_key(h, ~hash(test_edges));
+  if (d.test_edges.size() > 0) h = mix_key(h, ~hash(d.test_edges));
   return h;
+}
+
+uint64_t Dataset::fingerprint() const { return fingerprint_of(*this, hash_if_defined(features)); }
+
+uint64_t fingerprint_with(const Dataset& dataset, const StoredRows& features) {
+  return fingerprint_of(dataset, hash_with(features.checksum, dataset.features));
 }
 
 }  // namespace nacre

@@ -66,7 +66,8 @@ struct Dataset {
   Array<int64_t> original_ids;
   std::vector<std::string> node_names;
   std::vector<std::string> notes;  // assumptions made while reading, which are shown to the user
-  Origins origins;                 // as far as the reader knows them; not part of the fingerprint
+  // Where values come from, as far as the reader knows; not part of the fingerprint.
+  Origins origins;
 
   bool heterogeneous() const { return node_types.size() > 1; }
   bool multilabel() const { return targets.defined(); }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kTopBits = 11;
 constexpr int64_t kTopBuckets = int64_t{1} << kTopBits;
-constexpr int64_t kChunk = 1 << 19;
+constexpr int64_t kSortChunk = 1 << 19;
 constexpr int64_t kSmall = 1 << 15;  // number of edges that one thread sorts at once
 
 template <class Edge>
@@ -72,14 +72,14 @@ struct KeyRange {
 
 template <class Edge>
 KeyRange key_range(const Edge* edges, int64_t count) {
-  std::vector<KeyRange> parts((count + kChunk - 1) / kChunk);
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+  std::vector<KeyRange> parts((count + kSortChunk - 1) / kSortChunk);
+  parallel_for(count, kSortChunk, [&](int64_t b, int64_t e) {
     KeyRange range;
     for (int64_t i = b; i < e; ++i) {
       range.low = std::min(range.low, edges[i].key);
       range.high = std::max(range.high, edges[i].key);
     }
-    parts[b / kChunk] = range;
+    parts[b / kSortChunk] = range;
   });
   KeyRange all;
   for (const KeyRange& part : parts) all = {std::min(all.low, part.low), std::max(all.high, part.high)};
@@ -90,10 +90,10 @@ KeyRange key_range(const Edge* edges, int64_t count) {
 template <class Edge>
 std::vector<int64_t> scatter(const Edge* edges, Edge* to, int64_t count, int shift) {
   const auto digit = [shift](const Edge& edge) { return edge.key >> shift & (kTopBuckets - 1); };
-  const int64_t chunks = (count + kChunk - 1) / kChunk;
+  const int64_t chunks = (count + kSortChunk - 1) / kSortChunk;
   std::vector<int64_t> next(chunks * kTopBuckets, 0);
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
-    int64_t* histogram = &next[b / kChunk * kTopBuckets];
+  parallel_for(count, kSortChunk, [&](int64_t b, int64_t e) {
+    int64_t* histogram = &next[b / kSortChunk * kTopBuckets];
     for (int64_t i = b; i < e; ++i) ++histogram[digit(edges[i])];
   });
   std::vector<int64_t> begin(kTopBuckets + 1);
@@ -103,8 +103,8 @@ std::vector<int64_t> scatter(const Edge* edges, Edge* to, int64_t count, int shi
     for (int64_t c = 0; c < chunks; ++c) sum += std::exchange(next[c * kTopBuckets + d], sum);
   }
   begin[kTopBuckets] = sum;
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
-    int64_t* place = &next[b / kChunk * kTopBuckets];
+  parallel_for(count, kSortChunk, [&](int64_t b, int64_t e) {
+    int64_t* place = &next[b / kSortChunk * kTopBuckets];
     for (int64_t i = b; i < e; ++i) to[place[digit(edges[i])]++] = edges[i];
   });
   return begin;

@@ -134,26 +134,35 @@ void drop_weights(Dataset& data) {
   data.notes.emplace_back("the weights of the edges are ignored");
 }
 
+// Reports a bad request before anything is read.
+void check_options(const LoadOptions& options) {
+  if (options.num_nodes < 0) throw UserError("--num-nodes", "is negative", "leave it out or give the number of nodes");
+  if (options.split.empty()) return;
+  parse_split(options.split);
+  if (!options.splits_file.empty())
+    throw UserError("--split", "draws a split, and --splits reads one from a file", "give one of the two");
+}
+
 }  // namespace
 
 Dataset load_dataset(const std::string& spec, const LoadOptions& options) {
-  if (options.num_nodes < 0) throw UserError("--num-nodes", "is negative", "leave it out or give the number of nodes");
-  if (!options.split.empty()) {
-    parse_split(options.split);  // reports a bad request before anything is read
-    if (!options.splits_file.empty())
-      throw UserError("--split", "draws a split, and --splits reads one from a file", "give one of the two");
-  }
+  check_options(options);
   const bool twin = spec.starts_with(kTwin);
   // The features of a twin are not generated if others are made instead.
   const bool features = !is_made_features(options.features_file);
   Dataset data =
       twin ? make_twin(std::string_view(spec).substr(kTwin.size()), options.seed, features) : load_place(spec, options);
+  return complete_dataset(std::move(data), spec, options);
+}
+
+Dataset complete_dataset(Dataset data, const std::string& spec, const LoadOptions& options) {
+  check_options(options);
   if (options.num_nodes > 0 && options.num_nodes != data.num_nodes()) {
     throw UserError(spec, "has " + human_count(data.num_nodes()) + " nodes, not " + human_count(options.num_nodes),
                     "leave --num-nodes out");
   }
   if (read_node_files(options, data)) validate(data, spec);
-  if (!twin) add_warning(doubtful_classes(data), data);
+  if (!spec.starts_with(kTwin)) add_warning(doubtful_classes(data), data);
   if (options.ignore_edge_weights) drop_weights(data);
   const bool labelled = data.multilabel() || !data.labels.empty();
   if (!options.split.empty() && (options.split_needed || labelled)) draw_split(options.split, options.split_seed, data);

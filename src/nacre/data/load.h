@@ -39,4 +39,8 @@ struct LoadOptions {
 // name the file, and the offset or line if known.
 Dataset load_dataset(const std::string& spec, const LoadOptions& options);
 
+// Applies those `options` to a data set that do not say how files are read: node files, splits,
+// edges in reverse, features that are made. `spec` names the data set in messages.
+Dataset complete_dataset(Dataset data, const std::string& spec, const LoadOptions& options);
+
 }  // namespace nacre

@@ -1,51 +1,18 @@
 #include "nacre/data/native_floats.h"
 
-#include <algorithm>
-#include <atomic>
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/tensor/narrow_floats.h"
 
 namespace nacre::native {
 namespace {
 
-constexpr int64_t kChunk = 1 << 18;
-constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+constexpr int64_t kFloatChunk = 1 << 18;
 
-float from_half(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  const uint32_t exponent = (bits >> 10) & 31u;
-  const uint32_t fraction = bits & 1023u;
-  if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1.0p-24F, std::bit_cast<float>(sign));
-  const uint32_t biased = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | (biased << 23) | (fraction << 13));
-}
-
-uint16_t to_half(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
-  const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return sign | 0x7E00u;   // NaN
-  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // rounds to 65536 or more
-  if (magnitude < 0x38800000u) {
-    // Below 2^-14, the addition rounds to a multiple of 2^-24.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(shifted) - 0x3F000000u);
-  }
-  const uint32_t rounded = magnitude - 0x38000000u + 0xFFFu + (magnitude >> 13 & 1u);
-  return sign | static_cast<uint16_t>(rounded >> 13);
-}
-
-uint16_t to_brain(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
+DType type_of(Element element) { return element == Element::f16 ? DType::f16 : DType::bf16; }
 
 }  // namespace
 
@@ -64,36 +31,22 @@ Element parse_float(std::string_view name) {
   throw UserError("--feature-dtype", "unknown type '" + std::string(name) + "'", "choose f32, bf16 or f16");
 }
 
-float widen(Element element, uint16_t bits) {
-  return element == Element::f16 ? from_half(bits) : std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+float widen(Element element, uint16_t bits) { return nacre::widen(type_of(element), bits); }
 
-uint16_t narrow(Element element, float value) { return element == Element::f16 ? to_half(value) : to_brain(value); }
+uint16_t narrow(Element element, float value) { return nacre::narrow(type_of(element), value); }
 
 void widen(Element element, const void* from, float* to, int64_t count) {
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(count, kFloatChunk, [&](int64_t b, int64_t e) {
     if (element == Element::f32) {
       std::memcpy(to + b, static_cast<const float*>(from) + b, static_cast<size_t>(e - b) * sizeof(float));
     } else {
-      const auto* bits = static_cast<const uint16_t*>(from);
-      for (int64_t i = b; i < e; ++i) to[i] = widen(element, bits[i]);
+      nacre::widen(type_of(element), static_cast<const uint16_t*>(from) + b, to + b, e - b);
     }
   });
 }
 
 int64_t narrow(Element element, const float* from, uint16_t* to, int64_t count) {
-  std::atomic<int64_t> first{kNone};
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
-    int64_t bad = kNone;
-    for (int64_t i = b; i < e; ++i) {
-      to[i] = narrow(element, from[i]);
-      if (bad == kNone && std::isfinite(from[i]) && !std::isfinite(widen(element, to[i]))) bad = i;
-    }
-    int64_t seen = first.load();
-    while (bad < seen && !first.compare_exchange_weak(seen, bad)) {
-    }
-  });
-  return first.load() == kNone ? -1 : first.load();
+  return nacre::narrow(type_of(element), from, to, count);
 }
 
 }  // namespace nacre::native

@@ -14,8 +14,9 @@ namespace nacre {
 struct DataSizes {
   GraphCounts graph;  // sizes of the graph as it will be loaded
   int edge_types = 1;
-  int64_t features = 0;  // per node; 0 if there are none or if each kind of nodes has its own
-  int64_t classes = 0;   // 0 if this is known only after reading
+  // Features of a node; 0 if there are none or if each kind of nodes has its own.
+  int64_t features = 0;
+  int64_t classes = 0;  // 0 if this is known only after reading
   bool multilabel = false;
   bool heterogeneous = false;
   bool users_and_items = false;  // pairs of users and items, for a recommender

@@ -19,7 +19,7 @@ int64_t bytes_of(const DataSource& source);
 struct TextGuess {
   int64_t lines = 0;
   int64_t columns = 0;
-  int64_t bytes = 0;  // of the whole text, unpacked
+  int64_t bytes = 0;  // size of the whole text, unpacked
 };
 TextGuess guess_text(const std::shared_ptr<const MappedFile>& file);
 

@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunk = 1 << 12;
+constexpr int64_t kAttributeChunk = 1 << 12;
 
 // Draws a community according to the shares.
 class ByShare {
@@ -100,7 +100,7 @@ Communities road_communities(const TwinPlan& plan) {
   const ByShare by_share(plan);
   const uint64_t key = plan.key(TwinStream::regions);
   Buffer<uint16_t> communities(plan.num_nodes);
-  parallel_for(plan.num_nodes, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(plan.num_nodes, kAttributeChunk, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) {
       const auto x = static_cast<uint64_t>(v % width / side);
       const auto y = static_cast<uint64_t>(v / width / side);
@@ -120,7 +120,7 @@ Array<int32_t> draw_labels(const TwinPlan& plan, const Communities& communities)
   for (int kind = 0; kind + 1 < static_cast<int>(plan.kind_begin.size()); ++kind) {
     const int64_t first = plan.kind_begin[kind];
     const bool labelled = plan.labelled_kind(kind);
-    parallel_for(plan.kind_size(kind), kChunk, [&](int64_t b, int64_t e) {
+    parallel_for(plan.kind_size(kind), kAttributeChunk, [&](int64_t b, int64_t e) {
       for (int64_t v = first + b; v < first + e; ++v) {
         const PhiloxBlock r = philox(key, 0, static_cast<uint64_t>(v));
         labels[v] = r[0] < noise ? by_share(r[1]) : communities[v];
@@ -149,7 +149,7 @@ Tensor draw_targets(const TwinPlan& plan, const Communities& communities) {
   Tensor targets(DType::u8, {plan.num_nodes, tasks});
   auto* out = targets.data<uint8_t>();
   const uint64_t key = plan.key(TwinStream::targets);
-  parallel_for(plan.num_nodes, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(plan.num_nodes, kAttributeChunk, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) {
       const uint16_t* limit = &chance[communities[v] * tasks];
       for (int64_t t = 0; t < tasks; t += 8) {

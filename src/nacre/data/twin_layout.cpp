@@ -12,7 +12,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunk = 1 << 15;
+constexpr int64_t kLayoutChunk = 1 << 15;
 
 // Returns where communities begin. Their sizes follow the shares and sum to `count`, and no
 // community is empty if there are enough vertices.
@@ -99,7 +99,7 @@ KindLayout lay_out_kind(const TwinPlan& plan, int kind, int64_t block_size) {
   layout.vertex_at = Buffer<NodeId>(layout.count);
   layout.position_of = Buffer<NodeId>(layout.count);
   const Shuffle shuffle(layout.count, plan.key(TwinStream::communities, static_cast<uint64_t>(kind)));
-  parallel_for(layout.count, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(layout.count, kLayoutChunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
       const int64_t position = shuffle(i);
       layout.position_of[i] = static_cast<NodeId>(position);
@@ -128,7 +128,7 @@ std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double me
   // Ranks are used instead of independent draws, so that the tail is complete at every size.
   const Shuffle rank(count, key);
   std::vector<float> weights(count);
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(count, kLayoutChunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
       const double q = (static_cast<double>(rank(i)) + 0.5) / static_cast<double>(count);
       weights[i] = static_cast<float>(low * portable_pow(1 - q * span, -1 / alpha));

@@ -79,8 +79,8 @@ class PartnerTables {
 
  private:
   struct Level {
-    Buffer<AliasEntry> members;      // by position, for draws within the block
-    std::vector<AliasEntry> blocks;  // for draws of a block within the group
+    Buffer<AliasEntry> members;      // table for draws within the block, by position
+    std::vector<AliasEntry> blocks;  // table for draws of a block within the group
   };
   NodeId member(const Level& level, int64_t block, uint32_t word) const {
     const int64_t first = layout_.block_begin[block];

@@ -16,14 +16,14 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-constexpr int64_t kChunk = 1 << 18;
+constexpr int64_t kCheckChunk = 1 << 18;
 
 // Returns the first index for which `bad` holds, or kNone. The result is the same on any number of
 // threads.
 template <class Bad>
 int64_t first_bad(int64_t count, const Bad& bad) {
   std::atomic<int64_t> first{kNone};
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(count, kCheckChunk, [&](int64_t b, int64_t e) {
     if (b >= first.load(std::memory_order_relaxed)) return;
     for (int64_t i = b; i < e; ++i) {
       if (!bad(i)) continue;

@@ -3,7 +3,8 @@
 // that is opened at run time. So this header needs no CUDA, and the program starts on machines
 // without it.
 //
-// All work except upload_beside() is queued on one stream in the order of the calls. Only
+// All work except upload_beside() and what is queued within Beside is queued on one stream in the
+// order of the calls. Only
 // download(), positions_of(), synchronize(), await() and elapsed() wait for queued work. Calls may
 // come from any thread, also while one thread records launches (begin_capture()). Failures are
 // thrown: UserError for what a user can change (no device, out of memory), InternalError for the
@@ -25,7 +26,8 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int64_t free_bytes = 0;
   int multiprocessors = 0;
-  int arch = 0;  // compute capability: 90 for 9.0
+  int whole_multiprocessors = 0;  // of the whole GPU, if the device is a part of it
+  int arch = 0;                   // compute capability: 90 for 9.0
   int clock_mhz = 0;
   int64_t l2_bytes = 0;
   int64_t shared_bytes = 0;  // the most shared memory one block can have
@@ -158,10 +160,29 @@ class Device {
   virtual double elapsed(const DeviceEvent& from, const DeviceEvent& to) = 0;
   virtual void synchronize() = 0;
 
+  // ---- Work beside the rest. What the calling thread queues between begin_beside() and
+  // end_beside() goes to a second stream. Where both streams have work, kernels of the second one
+  // come first. The streams wait for each other at events only: record() and wait_for() mean the
+  // stream that the caller uses. Launches cannot be recorded meanwhile.
+  virtual void begin_beside() = 0;
+  virtual void end_beside() = 0;
+
   // ---- Other devices of the same plug-in. wait_for() accepts their events.
   // Returns whether kernels of this device can read memory that `other` has allocated. Where the
   // hardware allows it, this call gives them access.
   virtual bool reaches(const Device& other) = 0;
+};
+
+// While this object lives, the calling thread queues its work on the second stream of the device.
+class Beside {
+ public:
+  explicit Beside(Device& device) : device_(device) { device.begin_beside(); }
+  ~Beside() { device_.end_beside(); }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+ private:
+  Device& device_;
 };
 
 // The plug-in: a factory of devices, and the compiler, which needs no device.

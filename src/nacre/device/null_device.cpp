@@ -27,7 +27,7 @@ DeviceInfo typical_gpu() {
   DeviceInfo info;
   info.name = "a typical GPU";
   info.memory_bytes = info.free_bytes = int64_t{80} << 30;
-  info.multiprocessors = 132;
+  info.multiprocessors = info.whole_multiprocessors = 132;
   info.arch = 90;
   info.clock_mhz = 1800;
   info.l2_bytes = 50 << 20;

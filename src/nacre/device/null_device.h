@@ -55,6 +55,8 @@ class NullDevice : public Device {
   void await(const DeviceEvent&) override {}
   double elapsed(const DeviceEvent&, const DeviceEvent&) override { return 0; }
   void synchronize() override {}
+  void begin_beside() override {}
+  void end_beside() override {}
   bool reaches(const Device&) override { return true; }
 
  private:

@@ -8,7 +8,7 @@
 namespace nacre {
 namespace {
 
-constexpr std::string_view kNames[] = {"f32", "tf32", "bf16"};  // in the order of GemmType
+constexpr std::string_view kNames[] = {"f32", "tf32", "bf16"};  // names in the order of GemmType
 
 }  // namespace
 

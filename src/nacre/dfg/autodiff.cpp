@@ -129,7 +129,17 @@ class Differentiator {
     // A sum over ranks has no gradient here, because a rank cannot know whether g is the whole
     // gradient or a share of it. A model is differentiated first and then distributed.
     if (node.op == Op::all_reduce) no_gradient(node);
+    if (node.op == Op::to_columns || node.op == Op::to_rows) return columns(node, g);
     give(node.inputs[0], add(node.op == Op::exchange ? Op::exchange_add : Op::exchange, {g}));
+  }
+
+  // The two changes between rows and columns are each other's gradient.
+  void columns(const Node& node, NodeRef g) {
+    const ValueType type = dfg_[node.inputs[0]].type;
+    std::vector<int64_t> back = {type.space.layer, node.ints[1], node.ints[2]};
+    if (node.op == Op::to_columns) back.push_back(type.dims[0]);
+    const Op op = node.op == Op::to_columns ? Op::to_rows : Op::to_columns;
+    give(node.inputs[0], dfg_.add({.op = op, .inputs = {g}, .ints = std::move(back)}));
   }
 
   void binary(const Node& node, NodeRef g) {

@@ -71,7 +71,9 @@ struct Node {
   double alpha = 0;        // scale, slope, dropout share, epsilon or constant initial value
   // row_sum: {rank}; slice and slice_rows: {begin, len}; pad: {begin, total}; index along type:
   // {layer}, or {layer, 1} to pairs of sources, {layer, 2} to pairs of destinations; index along
-  // src or dst to the pairs of that end: {1}; index_add along src or self to h: {1}.
+  // src or dst to the pairs of that end: {1}; index along self to another layer than the next:
+  // {layer}; index_add along src or self to h: {1}; to_columns: {layer, begin, len}; to_rows:
+  // {layer, begin, len, total}.
   std::vector<int64_t> ints;
   std::string name;         // name of a leaf
   uint64_t salt = 0;        // used by dropout

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
 
 #include "nacre/base/error.h"
 #include "nacre/dfg/node_vector.h"
+#include "nacre/dfg/placed_aggregations.h"
 
 namespace nacre {
 namespace {
@@ -22,7 +25,7 @@ struct Forms {
   NodeRef parts = -1;
 };
 
-constexpr std::array<std::string_view, 3> kHaloRows = {"narrow", "early", "late"};
+constexpr std::array<std::string_view, 5> kHaloRows = {"narrow", "early", "late", "columns", "sums"};
 
 bool is_dense(Op op) { return op == Op::matmul || op == Op::matmul_t; }
 
@@ -51,13 +54,13 @@ bool is_row_wise(Op op) {
   }
 }
 
-// How an operation treats operands that are given in parts, if sums of results must be results of
-// sums.
+// In which operands an operation is linear. If these are given in parts, the sum of the results is
+// the result of the sums.
 enum class Linear : uint8_t {
   no,
   in_first,   // in the first operand; the others must be whole
   in_all,     // in all operands together
-  in_either,  // in one operand, whichever it is
+  in_either,  // in each operand, while the others are whole
 };
 
 Linear linearity(Op op) {
@@ -91,19 +94,38 @@ Linear linearity(Op op) {
 
 class Distributor {
  public:
-  Distributor(const Dfg& dfg, HaloRows rows) : in_(dfg), rows_(rows), out_(dfg.name()) {
+  Distributor(const Dfg& dfg, const RankPlacement& placement, const RankViews& views)
+      : in_(dfg), placement_(placement), out_(dfg.name()), forward_(needed_forward(dfg)) {
     forms_.assign(dfg, {});
     local_.assign(dfg, 0);
     in_parts_.assign(dfg, 0);
-  }
-
-  Dfg run() {
+    placed_.assign(dfg, 0);
+    unread_.assign(dfg, 0);
     for (NodeRef i = 0; i < in_.size(); ++i) {
       refuse(in_[i]);
       local_[i] = computes_halo(i) ? 1 : 0;
-      in_parts_[i] = comes_in_parts(i) ? 1 : 0;
-      // Values of vertices are made when somebody asks for one of their forms.
-      if (!on_vertices(i)) make(i);
+    }
+    find_parts();
+    for (NodeRef i = 0; i < in_.size(); ++i) {
+      if (!places_.contains(rows_for(i))) places_[rows_for(i)] = place_of(rows_for(i), dfg, views);
+    }
+    place_aggregations();
+    find_parts();
+  }
+
+  Dfg run() {
+    // If both passes need a value, the forward pass makes it. So the choices at the sites of the
+    // forward pass hold for this value.
+    for (const bool backward : {false, true}) {
+      backward_ = backward;
+      const auto now = [&](NodeRef i) { return (forward_[i] == 0) == backward; };
+      for (NodeRef i = 0; i < in_.size(); ++i) {
+        // Values of vertices are not made here, but when another value asks for one of their forms.
+        if (now(i) && !on_vertices(i) && !unread_[i]) make(i);
+      }
+      for (const auto& [name, node] : in_.outputs()) {
+        if (now(node) && on_vertices(node)) plain(node);
+      }
     }
     for (const auto& [name, node] : in_.outputs()) out_.set_output(name, plain(node));
     for (const auto& [name, node] : in_.updates()) {
@@ -131,6 +153,61 @@ class Distributor {
       throw UserError("several devices", "nodes of several kinds and learned features are not supported yet",
                       "train on one device, or give all nodes features");
     }
+  }
+
+  // ---- the places where aggregations are done
+
+  // Returns what travels for an aggregation: the choice at its site, which is the layer of its
+  // edges and its pass.
+  HaloRows rows_for(NodeRef i) const {
+    const int layer = inputs(i).empty() ? space(i).layer : space(inputs(i)[0]).layer;
+    return placement_.at({layer, forward_[i] == 0});
+  }
+
+  void find_parts() {
+    for (NodeRef i = 0; i < in_.size(); ++i) in_parts_[i] = comes_in_parts(i) ? 1 : 0;
+  }
+
+  void place_aggregations() {
+    readers_.assign(in_, {});
+    for (NodeRef i = 0; i < in_.size(); ++i) {
+      for (const NodeRef in : inputs(i)) readers_[in].push_back(i);
+    }
+    NodeVector<char> result(in_, 0);
+    for (const auto& [name, i] : in_.outputs()) result[i] = 1;
+    for (const auto& [name, i] : in_.updates()) result[i] = 1;
+    for (NodeRef i = in_.size() - 1; i >= 0; --i) {
+      placed_[i] = is_elsewhere(i, result) ? 1 : 0;
+      // Values of edges that only aggregations at other places read are not needed for the rank's
+      // own edges.
+      if (on_vertices(i) || is_small(i) || result[i]) continue;
+      unread_[i] = std::all_of(readers_[i].begin(), readers_[i].end(),
+                               [&](NodeRef r) { return placed_[r] != 0 || unread_[r] != 0; });
+    }
+  }
+
+  // Returns whether an aggregation is done at another place than the owners of destinations.
+  // Returns false if the ranks need nothing from each other for it: if they know the rows of their
+  // halo, or if all readers take its sums in parts.
+  bool is_elsewhere(NodeRef i, const NodeVector<char>& result) const {
+    const PlacedAggregations* place = places_.at(rows_for(i)).get();
+    if (place == nullptr || !place->can_place(i)) return false;
+    if (starts_parts(i)) return !is_read_in_parts(i, result);
+    const std::vector<NodeRef> sources = gathered_along(in_, i, Attr::src);
+    return std::any_of(sources.begin(), sources.end(), [&](NodeRef x) { return !local_[x]; });
+  }
+
+  bool is_read_in_parts(NodeRef i, const NodeVector<char>& result) const {
+    if (result[i]) return false;
+    const auto others_known = [&](NodeRef reader) {
+      return std::all_of(inputs(reader).begin(), inputs(reader).end(),
+                         [&](NodeRef in) { return in == i || local_[in]; });
+    };
+    return std::all_of(readers_[i].begin(), readers_[i].end(), [&](NodeRef r) {
+      if (node(r).op == Op::column_sum) return true;
+      if (!others_known(r)) return false;
+      return node(r).op == Op::weight_grad || (on_vertices(r) && in_parts_[r] && is_read_in_parts(r, result));
+    });
   }
 
   // Returns whether a rank can compute a vertex value for its halo from leaves alone.
@@ -163,6 +240,7 @@ class Distributor {
   }
   bool starts_parts(NodeRef i) const {
     const Node& n = node(i);
+    if (placed_[i]) return false;
     if (n.op == Op::lstm_grad_z) return on_vertices(i);
     return n.op == Op::index_add && (n.attr == Attr::src || n.attr == Attr::pair_src);
   }
@@ -174,6 +252,7 @@ class Distributor {
     if (f.plain >= 0) return f.plain;
     if (is_small(i)) return f.plain = out_.add({.op = Op::all_reduce, .inputs = {f.parts}});
     NACRE_CHECK(on_vertices(i), "a value of edges is made in its turn");
+    if (placed_[i]) return f.plain = places_.at(rows_for(i))->place(i, out_, [&](NodeRef in) { return plain(in); });
     const NodeRef made = starts_parts(i) || (in_parts_[i] && adds_parts_of(i)) ? add_parts(i) : make_own(i);
     return forms_[i].plain = made;
   }
@@ -253,6 +332,8 @@ class Distributor {
 
   // ---- which rows travel
 
+  HaloRows rows(NodeRef i) const { return placement_.at({space(i).layer, backward_}); }
+
   // Returns how many columns would travel to give the halo its rows of a value.
   int64_t halo_columns(NodeRef i) const {
     if (is_small(i) || local_[i] || forms_[i].halo >= 0) return 0;
@@ -272,10 +353,11 @@ class Distributor {
   }
   // Returns whether the operands of a row-wise operation travel instead of its result.
   bool sends_operands(NodeRef i) const { return sends(i, operand_columns(i)); }
+  bool sends_results(NodeRef i) const { return rows(i) != HaloRows::early && rows(i) != HaloRows::narrow; }
   bool sends(NodeRef i, int64_t columns) const {
     if (columns == 0) return true;
-    if (rows_ == HaloRows::late) return false;
-    return rows_ == HaloRows::early ? has_product(i) : columns < width(i);
+    if (sends_results(i)) return false;
+    return rows(i) == HaloRows::early ? has_product(i) : columns < width(i);
   }
 
   // Returns how many columns would travel to add up a value that comes in parts.
@@ -294,10 +376,10 @@ class Distributor {
   // operands.
   bool adds_parts_of(NodeRef i) const { return adds(i, added_operands(i)); }
   bool adds(NodeRef i, int64_t before) const {
-    if (before == 0 || rows_ == HaloRows::late) return false;
+    if (before == 0 || sends_results(i)) return false;
     int64_t extra = 0;  // columns of the other operands
     for (const NodeRef in : inputs(i)) extra += in_parts_[in] ? 0 : halo_columns(in);
-    return rows_ == HaloRows::early ? extra == 0 && is_dense(node(i).op) : width(i) + extra < before;
+    return rows(i) == HaloRows::early ? extra == 0 && is_dense(node(i).op) : width(i) + extra < before;
   }
 
   // ---- values that are not on vertices
@@ -403,14 +485,33 @@ class Distributor {
   }
 
   const Dfg& in_;
-  HaloRows rows_;
+  const RankPlacement& placement_;
   Dfg out_;
+  const NodeVector<char> forward_;  // whether the forward pass needs a node
+  // Whether the backward pass is being made; otherwise it is the forward pass.
+  bool backward_ = false;
   NodeVector<Forms> forms_;
   NodeVector<char> local_;     // whether ranks can compute the value for their halo from leaves
   NodeVector<char> in_parts_;  // whether the value can be had in parts
+  // These are for aggregations that are done at other places than the owners of destinations: the
+  // place for each choice (null if there is none), the readers of each node, whether a node is such
+  // an aggregation, and whether a value of edges has only such readers.
+  std::map<HaloRows, std::unique_ptr<PlacedAggregations>> places_;
+  NodeVector<std::vector<NodeRef>> readers_;
+  NodeVector<char> placed_, unread_;
 };
 
 }  // namespace
+
+std::vector<HaloRows> halo_choices(const RankViews& views) {
+  std::vector<HaloRows> choices;
+  for (const HaloRows rows : kAllHaloRows) {
+    const bool lacks_layer =
+        (rows == HaloRows::columns && views.whole < 0) || (rows == HaloRows::sums && views.reversed < 0);
+    if (!lacks_layer) choices.push_back(rows);
+  }
+  return choices;
+}
 
 std::string halo_rows_name(HaloRows rows) { return std::string(kHaloRows[static_cast<size_t>(rows)]); }
 
@@ -418,13 +519,17 @@ HaloRows parse_halo_rows(const std::string& name) {
   const auto found = std::find(kHaloRows.begin(), kHaloRows.end(), name);
   if (found == kHaloRows.end()) {
     throw UserError("halo_rows", "unknown choice '" + name + "' of the rows that ranks send",
-                    "choose narrow, early or late");
+                    "choose late, early, narrow, columns or sums");
   }
   return static_cast<HaloRows>(found - kHaloRows.begin());
 }
 
 std::string halo_leaf(const std::string& input) { return "halo:" + input; }
 
-Dfg distribute(const Dfg& dfg, HaloRows rows) { return Distributor(dfg, rows).run(); }
+std::string whole_leaf(const std::string& input) { return "whole:" + input; }
+
+Dfg distribute(const Dfg& dfg, const RankPlacement& placement, const RankViews& views) {
+  return Distributor(dfg, placement, views).run();
+}
 
 }  // namespace nacre

@@ -171,12 +171,28 @@ class Inference {
       require(out.space == Space::param() || out.space == Space::type(), "the operand must be a parameter");
       return out;
     }
+    if (node_.op == Op::to_columns || node_.op == Op::to_rows) return columns();
     const bool out_of_halo = node_.op == Op::exchange_add;
     require(out.space.kind == (out_of_halo ? SpaceKind::halo : SpaceKind::vertex),
             out_of_halo ? "the operand must be at vertices with their halo"
                         : "the operand must be at a rank's own vertices");
     out.space.kind = out_of_halo ? SpaceKind::vertex : SpaceKind::halo;
     return out;
+  }
+
+  // A rank without columns has one column of zeros, because rows cannot be empty.
+  ValueType columns() const {
+    const bool to_columns = node_.op == Op::to_columns;
+    const std::vector<int64_t>& ints = node_.ints;
+    require(in(0).space.kind == SpaceKind::vertex && in(0).dims.size() == 1, "the operand must be v[H]");
+    require(ints.size() == (to_columns ? 3 : 4), "ints must be layer, begin, length, and for to_rows also the width");
+    const int64_t width = to_columns ? in(0).dims[0] : ints[3];
+    require(ints[0] >= 0 && ints[0] <= kMaxLayer, "the layer is out of range");
+    require(ints[1] >= 0 && ints[2] >= 0 && ints[1] <= width && ints[2] <= width - ints[1],
+            "the columns go beyond the width");
+    const int64_t columns = std::max<int64_t>(1, ints[2]);
+    require(to_columns || in(0).dims[0] == columns, "the operand must have as many columns as ints say");
+    return {Space::vertex(static_cast<int>(ints[0])), {to_columns ? columns : width}};
   }
 
   // Returns the vertices of a layer, with the halo if the node says so.
@@ -210,7 +226,9 @@ class Inference {
       }
       case Attr::self:
         require(from.on_vertices(), "the operand must be at vertices");
-        return Space::vertex(from.layer + 1);
+        require(node_.ints.empty() || (node_.ints.size() == 1 && node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer),
+                "ints must be empty (to the next layer) or a layer of the result");
+        return Space::vertex(node_.ints.empty() ? from.layer + 1 : static_cast<int>(node_.ints[0]));
       case Attr::pair_src:
       case Attr::pair_dst:
         require(from.kind == pair_kind(node_.attr), "the operand must be on the pairs that attr names");

@@ -38,6 +38,8 @@ constexpr std::array<OpInfo, static_cast<size_t>(Op::count_)> kOps = {{
     {"exchange", kCommunication, 1, false},
     {"exchange_add", kCommunication, 1, false},
     {"all_reduce", kCommunication, 1, false},
+    {"to_columns", kCommunication, 1, false},
+    {"to_rows", kCommunication, 1, false},
     {"matmul", kNeural, 2, false},
     {"matmul_t", kNeural, 2, false},
     {"weight_grad", kNeural, 2, false},

@@ -35,8 +35,8 @@ enum class Op : uint8_t {
 
   // ---- indexing
   // y[r] = x[attr(r)].  src: v(l) or h(l)→e(l) or s(l); dst: v(l+1)→e(l) or d(l);
-  // type: t→e(l), s(l) or d(l); self: v(l) or h(l)→v(l+1) (the first rows); pair_src: s(l)→e(l);
-  // pair_dst: d(l)→e(l)
+  // type: t→e(l), s(l) or d(l); self: v(l) or h(l)→v(l+1), or with ints=m→v(m) (the first rows);
+  // pair_src: s(l)→e(l); pair_dst: d(l)→e(l)
   index,
   // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows that nothing points at are 0.
   // Along src and self the result is in v(l), or with ints=1 in h(l).
@@ -70,6 +70,13 @@ enum class Op : uint8_t {
   // that the other ranks have in their halos for these vertices, added in the order of the ranks
   exchange_add,
   all_reduce,  // p[…] or t[…]: the sum over all ranks, in their order
+  // v(l)[H] → v(w)[n], where w is a layer of the whole graph on each rank (RankViews):
+  // columns [begin, begin+n) of the rows of all vertices, from the ranks that own them.
+  // ints = w, begin, n. A rank whose n is 0 gets one column of zeros.
+  to_columns,
+  // v(w)[n] → v(l)[H], the transpose of to_columns: the rows of the rank's own vertices, with the
+  // columns that the ranks have. ints = l, begin, n, H.
+  to_rows,
 
   // ---- neural: matrices
   matmul,       // (x: s[K], w: p[K,N]) → s[N]: x[r]·w

@@ -21,7 +21,7 @@ struct OptimizerOptions;
 struct TrainedParameter;
 
 struct KernelNeeds {
-  int64_t scratch_floats = 0;   // for each thread of the host
+  int64_t scratch_floats = 0;   // floats of scratch memory for each thread of the host
   int64_t workspace_bytes = 0;  // shared by all threads while the kernel runs
 };
 

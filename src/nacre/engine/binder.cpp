@@ -78,7 +78,7 @@ const uint32_t* Binder::pair_gather(const Kernel& k, NodeRef arg) const {
 }
 
 std::shared_ptr<const cpu::RowView> Binder::rows_view(const Kernel& k) const {
-  return views_.rows(graph(k), k.direction, ex_.plan().options.split_outliers);
+  return views_.rows(graph(k), k.direction, ex_.plan().options.split_outliers, k.rows);
 }
 
 cpu::BoundProgram Binder::bound(const RowProgram& program) const {
@@ -194,7 +194,9 @@ KernelNeeds Binder::needs(const Kernel& k) const {
 std::function<void()> Binder::bind(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const {
   switch (k.kind) {
     case KernelKind::map:
-      return [program = bound(k.program), n = rows(k.root), scratch] { cpu::map_rows(program, n, scratch); };
+      return [program = bound(k.program), range = k.rows.of(rows(k.root)), scratch] {
+        cpu::map_rows(program, range, scratch);
+      };
     case KernelKind::column_sum: {
       cpu::ColumnSumArgs a;
       a.program = bound(k.program);
@@ -311,13 +313,16 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
   const float* x = f32(in.x);
   const float* w = f32(in.weight);
   float* out = stored_root(k);
-  const int64_t m = rows(in.x);
+  const RowSpan range = k.rows.of(rows(in.x));
+  const int64_t m = range.count();
   const int64_t kk = width(in.x);
   const int64_t n = width(k.root);
   const bool transpose = k.transpose;
   // w is the [K, N] of the forward product; its leading dimension is its second size in both cases.
   const int64_t ldw = node(in.weight).type.dims[1];
   if (k.tail.empty()) {
+    x += range.begin * kk;
+    out += range.begin * n;
     if (transpose) return [=] { cpu::gemm_nt(m, n, kk, x, kk, w, ldw, out, n); };
     return [=] { cpu::gemm_nn(m, n, kk, x, kk, w, ldw, out, n); };
   }
@@ -336,7 +341,7 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
     packed += packed_floats(n, width(f.x));
   }
   const int64_t block = matmul_block_rows(n);
-  return [m, n, out, block, scratch, terms, sum, tail = bound(sum->tail)] {
+  return [range, n, out, block, scratch, terms, sum, tail = bound(sum->tail)] {
     for (const Term& t : terms) {
       if (t.transpose) {
         cpu::gemm_pack_nt(n, t.k, t.w, t.ldw, t.packed);
@@ -344,7 +349,8 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
         cpu::gemm_pack_nn(n, t.k, t.w, t.ldw, t.packed);
       }
     }
-    parallel_for(m, block, [&](int64_t b, int64_t e) {
+    parallel_for(range.count(), block, [&](int64_t from, int64_t to) {
+      const int64_t b = range.begin + from, e = range.begin + to;
       float* mine = scratch.data + thread_index() * scratch.per_thread;
       float* tile = out != nullptr ? out + b * n : mine;
       float beta = 0;
@@ -531,45 +537,6 @@ std::function<void()> Binder::bind_lstm_gates_grad(const Kernel& k, const cpu::S
   a.workspace = static_cast<float*>(workspace);
   a.scratch = scratch;
   return [a, view] { cpu::lstm_gates_backward(a); };
-}
-
-std::function<void()> Binder::bind_loss(const Kernel& k, void* workspace) const {
-  const auto in = operands<LossOperands>(k);
-  cpu::LossArgs a;
-  a.rows = rows(in.x);
-  a.classes = width(in.x);
-  a.x = f32(in.x);
-  a.weight = f32(in.weight);
-  a.smoothing = node(k.root).alpha;
-  a.out = f32(k.root);
-  a.workspace = static_cast<double*>(workspace);
-  const Op op = node(k.root).op;
-  if (op == Op::nll || op == Op::nll_grad) {
-    a.label = static_cast<const int32_t*>(ex_.pointer(in.target));
-  } else {
-    a.target = static_cast<const uint8_t*>(ex_.pointer(in.target));
-    a.weight_of_each = !node(in.weight).type.dims.empty();
-  }
-  if (op == Op::nll) return [a] { cpu::nll(a); };
-  if (op == Op::bce) return [a] { cpu::bce(a); };
-  a.gradient = f32(in.gradient);
-  if (op == Op::nll_grad) return [a] { cpu::nll_grad(a); };
-  return [a] { cpu::bce_grad(a); };
-}
-
-std::function<void()> Binder::bind_moments(const Kernel& k, void* workspace) const {
-  auto* sums = static_cast<double*>(workspace);
-  if (node(k.root).op == Op::column_moments) {
-    const NodeRef x = operands<ColumnMomentsOperands>(k).x;
-    return [from = f32(x), out = f32(k.root), n = rows(x), w = width(x), sums] {
-      cpu::column_moments(from, n, w, out, sums);
-    };
-  }
-  const auto in = operands<StandardizeGradOperands>(k);
-  const cpu::StandardizeGradArgs a{
-      rows(in.x),  width(in.x), f32(in.gradient), f32(in.x), f32(in.moments), static_cast<float>(node(k.root).alpha),
-      f32(k.root), sums};
-  return [a] { cpu::standardize_grad(a); };
 }
 
 std::function<void()> Binder::bind_copy(const Kernel& k) const {

@@ -43,7 +43,8 @@ class BlockRunner {
   // end and binds kernels. Any thread may call it, on a GPU, too.
   struct Ready {
     std::unique_ptr<Executor> executor;
-    std::map<std::string, std::shared_ptr<void>> leaves;  // in the back end's memory
+    // The leaves by their names. They lie in the back end's memory.
+    std::map<std::string, std::shared_ptr<void>> leaves;
   };
   // `room` names leaves that are filled later, with their bytes.
   Ready make_ready(Blocks blocks, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room);

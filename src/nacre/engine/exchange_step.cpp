@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "nacre/plan/narrow.h"
+
 namespace nacre {
 namespace {
 
 // Copies the rows that operand and result have in common.
 ExchangeStep bind_copy_of(const Executor& executor, const Communication& what, int64_t rows) {
-  const int64_t bytes = rows * what.width * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = rows * what.row_bytes();
   return {[&backend = executor.backend(), what, bytes] {
             if (what.from != what.to) backend.copy(what.to, what.from, bytes);
           },
@@ -24,10 +26,12 @@ ExchangeStep bind_exchange(const Executor& executor, const Kernel& kernel) {
   const NodeRef operand = root.inputs[0];
   Communication what;
   what.op = root.op;
-  what.from = static_cast<const float*>(executor.pointer(operand));
-  what.to = static_cast<float*>(executor.pointer(kernel.root));
+  what.from = executor.pointer(operand);
+  what.to = executor.pointer(kernel.root);
   what.rows = blocks.rows(dfg[operand].type.space);
-  what.width = root.type.row_size();
+  what.width = (root.op == Op::to_columns ? dfg[operand] : root).type.row_size();
+  what.reversed = blocks.is_reversed(root.type.space);
+  what.types = {moves_bf16(executor.plan(), kernel), kernel.narrow_ranks.empty() ? nullptr : &kernel.narrow_ranks};
   RankLinks* links = blocks.links();
   if (links == nullptr) return bind_copy_of(executor, what, std::min(what.rows, blocks.rows(root.type.space)));
   const auto pending = std::make_shared<std::unique_ptr<PendingCommunication>>();

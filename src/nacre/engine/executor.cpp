@@ -9,6 +9,8 @@
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
 #include "nacre/engine/exchange_step.h"
+#include "nacre/plan/early_rows.h"
+#include "nacre/plan/overlap.h"
 
 namespace nacre {
 namespace {
@@ -61,6 +63,13 @@ Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_
   for (const Kernel& kernel : plan_->kernels) {
     names_.push_back(trace_name(
         fmt::format("{} %{} {}", kernel_name(kernel.kind), kernel.root, op_info(plan_->dfg[kernel.root].op).name)));
+  }
+  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
+    const Kernel& kernel = plan_->kernels[k];
+    if (!options_.overlap || kernel.early.rows == 0) continue;
+    auto& [early, rest] = parts_[k] = {kernel, kernel};
+    early.rows = {0, kernel.early.rows};
+    rest.rows = {kernel.early.rows, walked_rows(*plan_, kernel, blocks_)};
   }
   plan_memory();
 }
@@ -139,12 +148,14 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
     backend_->announce(*this, plan_->kernels[k], workspace_of(k));
   }
   std::map<size_t, ExchangeStep> exchanges;
+  std::map<size_t, Parts> parts;
   for (size_t k = 0; k < plan_->kernels.size(); ++k) {
     void* const workspace = workspace_of(k);
-    const auto bind = [this, k, scratch, workspace] {
+    const auto bind_part = [this, k, scratch, workspace](const Kernel& kernel) {
       bound_variants_[k].clear();
-      return backend_->bind(*this, plan_->kernels[k], scratch, workspace, bound_variants_[k]);
+      return backend_->bind(*this, kernel, scratch, workspace, bound_variants_[k]);
     };
+    const auto bind = [this, k, bind_part] { return bind_part(plan_->kernels[k]); };
     if (plan_->kernels[k].kind == KernelKind::exchange) {
       const ExchangeStep& halves = exchanges[k] = bind_exchange(*this, plan_->kernels[k]);
       steps_.emplace_back([halves] {
@@ -158,34 +169,36 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
         if (!step) step = bind();
         step();
       });
+    } else if (const auto found = parts_.find(k); found != parts_.end()) {
+      const Parts& both = parts[k] = {bind_part(found->second[0]), bind_part(found->second[1])};
+      steps_.emplace_back([both] {
+        both[0]();
+        both[1]();
+      });
     } else {
       steps_.push_back(bind());
     }
   }
-  list_actions(exchanges);
+  list_actions(exchanges, parts);
 }
 
-void Executor::list_actions(const std::map<size_t, ExchangeStep>& exchanges) {
+void Executor::list_actions(const std::map<size_t, ExchangeStep>& exchanges, const std::map<size_t, Parts>& parts) {
+  using What = PlannedAction::What;
   actions_.clear();
-  const std::vector<size_t> ends = ends_of_kernels();
-  std::vector<size_t> pending;  // kernels that communicate, in their order
-  const auto finish_before = [&](size_t k) {
-    std::erase_if(pending, [&](size_t p) {
-      if (ends[p] <= k) actions_.push_back({p, exchanges.at(p).finish, true, false});
-      return ends[p] <= k;
-    });
-  };
-  for (size_t k = 0; k < steps_.size(); ++k) {
-    if (plan_->kernels[k].once) continue;
-    finish_before(k);
-    if (const auto found = exchanges.find(k); found != exchanges.end()) {
-      actions_.push_back({k, found->second.start, false, false});
-      pending.push_back(k);
-    } else {
-      actions_.push_back({k, steps_[k], true, backend_->records(*this, plan_->kernels[k])});
+  for (const auto& [k, what] : step_actions(*plan_, options_.overlap)) {
+    switch (what) {
+      case What::start:
+        actions_.push_back({k, exchanges.at(k).start, false, false});
+        break;
+      case What::finish:
+        actions_.push_back({k, exchanges.at(k).finish, true, false});
+        break;
+      default: {
+        const Step& step = what == What::run ? steps_[k] : parts.at(k)[what == What::early ? 0 : 1];
+        actions_.push_back({k, step, what != What::early, backend_->records(*this, plan_->kernels[k])});
+      }
     }
   }
-  finish_before(steps_.size());
 }
 
 Plan Executor::plan_as_bound() const {

@@ -3,6 +3,7 @@
 // is one step and allocates nothing.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,8 +23,8 @@ namespace nacre {
 using ConstantPool = std::map<std::string, Tensor>;
 
 struct ExecutorOptions {
-  // Whether other kernels run while ranks communicate. If not, every communication kernel ends
-  // before the next kernel begins.
+  // Whether kernels run while ranks communicate, and early rows are computed early. If not, every
+  // communication kernel ends before the next kernel begins.
   bool overlap = true;
 };
 
@@ -103,20 +104,20 @@ class Executor {
   void update_state();
   NodeVector<int> last_readers() const;
   std::vector<int> time_of_kernels() const;
-  // Returns, for each communication kernel, the kernel before which it must have ended: the first
-  // that reads its result, or the end of the step. Any other kernel must have ended before the next
-  // one.
-  std::vector<size_t> ends_of_kernels() const;
+  // Returns, for each kernel, the time up to which its operands and results are in use by it.
+  std::vector<int> ends_of_kernels(const std::vector<int>& time) const;
+  KernelNeeds needs_of(size_t kernel) const;
   void request_leaves(int constants);
   bool share_place(const Kernel& kernel, int k, NodeVector<int>& last_reader);
-  void list_actions(const std::map<size_t, ExchangeStep>& exchanges);
+  using Parts = std::array<Step, 2>;  // of a kernel with early rows
+  void list_actions(const std::map<size_t, ExchangeStep>& exchanges, const std::map<size_t, Parts>& parts);
   std::vector<Step> record_actions();
 
-  // One action of a step: a kernel, or one of the two halves of a kernel that communicates.
+  // One action of a step (plan/overlap.h).
   struct Action {
     size_t kernel;
     Step step;
-    bool last;        // not the first half of a communication
+    bool last;        // not the first half of a communication, and not the early part of a kernel
     bool recordable;  // by the back end
   };
 
@@ -124,11 +125,13 @@ class Executor {
   Blocks blocks_;
   std::shared_ptr<Backend> backend_;
   ExecutorOptions options_;
+  // The two parts of each kernel with early rows. Bound kernels point at them.
+  std::map<size_t, std::array<Kernel, 2>> parts_;
   ArenaPlan arena_plan_;
   NodeVector<int> node_request_;        // request of each node in the arena, or -1
-  std::vector<int> workspace_request_;  // for each kernel
+  std::vector<int> workspace_request_;  // request of each kernel in the arena, or -1
   int scratch_request_ = -1;
-  int64_t scratch_per_thread_ = 0;  // floats
+  int64_t scratch_per_thread_ = 0;  // number of floats
   int scratch_threads_ = 1;
   std::vector<BufferRequest> requests_;
 
@@ -138,16 +141,17 @@ class Executor {
   std::map<std::string, void*> bound_;
   std::map<std::string, void*> bound_outputs_;
   std::map<std::string, const void*> on_host_;
-  std::vector<Step> steps_;                                 // for each kernel
-  std::vector<std::vector<VariantChoice>> bound_variants_;  // for each kernel
+  std::vector<Step> steps_;                                 // the bound step of each kernel
+  std::vector<std::vector<VariantChoice>> bound_variants_;  // the variants of each kernel
   std::vector<Action> actions_;
   // The actions of a step, recorded in as few pieces as possible. This is empty before the second
   // step, and if the back end cannot record.
   std::vector<Step> pieces_;
   bool recorded_ = false;
   bool warm_ = false;
-  std::vector<const char*> names_;  // for each kernel, for the trace
-  std::vector<char> pooled_;        // for each kernel: whether all its results came from the pool
+  std::vector<const char*> names_;  // name of each kernel in the trace
+  // Whether all results of a kernel came from the pool, for each kernel.
+  std::vector<char> pooled_;
   std::vector<KernelTime> times_;
   std::map<NodeRef, Tensor> fetched_;  // outputs brought to the host
 };

@@ -4,6 +4,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/engine/executor.h"
 #include "nacre/plan/in_place.h"
+#include "nacre/plan/overlap.h"
 
 namespace nacre {
 
@@ -29,33 +30,44 @@ std::vector<int> Executor::time_of_kernels() const {
   return time;
 }
 
-std::vector<size_t> Executor::ends_of_kernels() const {
-  std::vector<size_t> ends;
-  for (size_t k = 0; k < plan_->kernels.size(); ++k) {
-    const Kernel& kernel = plan_->kernels[k];
-    size_t end = k + 1;
-    if (kernel.kind == KernelKind::exchange && options_.overlap && !kernel.once) {
-      const auto reads = [&](const Kernel& other) {
-        return std::find(other.reads.begin(), other.reads.end(), kernel.root) != other.reads.end();
-      };
-      while (end < plan_->kernels.size() && !reads(plan_->kernels[end])) ++end;
-    }
-    ends.push_back(end);
+// Operands and results of a communication stay until it has ended. If its first reader has early
+// rows, it ends while that kernel runs.
+std::vector<int> Executor::ends_of_kernels(const std::vector<int>& time) const {
+  const std::vector<size_t> ends = nacre::ends_of_kernels(*plan_, options_.overlap);
+  std::vector<int> until;
+  for (size_t k = 0; k < ends.size(); ++k) {
+    const bool during = parts_.contains(ends[k]);
+    until.push_back(ends[k] == time.size() ? static_cast<int>(time.size())
+                                           : std::max(time[k], time[ends[k]] - (during ? 0 : 1)));
   }
-  return ends;
+  return until;
+}
+
+KernelNeeds Executor::needs_of(size_t kernel) const {
+  const auto found = parts_.find(kernel);
+  if (found == parts_.end()) return backend_->needs(*this, plan_->kernels[kernel]);
+  KernelNeeds both;
+  for (const Kernel& part : found->second) {
+    const KernelNeeds needs = backend_->needs(*this, part);
+    both.scratch_floats = std::max(both.scratch_floats, needs.scratch_floats);
+    both.workspace_bytes = std::max(both.workspace_bytes, needs.workspace_bytes);
+  }
+  return both;
 }
 
 // Lets the result of a communication begin where its operand begins, so that no rank copies its own
 // rows. An exchange needs a place that is large enough for both. Returns false if the operand has
-// no place in the arena, or if somebody reads the old values of its own rows later.
+// no place in the arena, if somebody reads the old values of its own rows later, or if the result
+// has other columns than the operand.
 bool Executor::share_place(const Kernel& kernel, int k, NodeVector<int>& last_reader) {
   const NodeRef from = plan_->alias[plan_->dfg[kernel.root].inputs[0]];
   const int request = node_request_[from];
-  const bool changes = plan_->dfg[kernel.root].op != Op::exchange;
+  const Op op = plan_->dfg[kernel.root].op;
+  const bool changes = op != Op::exchange;
   const bool read_later = last_reader[from] != k;
   // No kernel may overwrite the operand while other ranks read it.
   last_reader[from] = -1;
-  if (request < 0 || (changes && read_later)) return false;
+  if (request < 0 || (changes && read_later) || op == Op::to_columns || op == Op::to_rows) return false;
   node_request_[kernel.root] = request;
   requests_[request].bytes = std::max(requests_[request].bytes, bytes_of(kernel.root));
   // The operand may be read after the last reader of the result.
@@ -84,14 +96,13 @@ void Executor::plan_memory() {
   scratch_threads_ = num_threads();
   NodeVector<int> last_reader = last_readers();
   const std::vector<int> time = time_of_kernels();
-  const std::vector<size_t> ends = ends_of_kernels();
+  const std::vector<int> ends = ends_of_kernels(time);
   for (int k = 0; k < last; ++k) {
     const int now = time[k];
     const Kernel& kernel = plan_->kernels[k];
-    // Operands and results of a communication stay until it has ended.
-    const int until = ends[k] == time.size() ? last : std::max(now, time[ends[k]] - 1);
+    const int until = ends[k];
     const bool communicates = kernel.kind == KernelKind::exchange;
-    const KernelNeeds needs = communicates ? KernelNeeds{} : backend_->needs(*this, kernel);
+    const KernelNeeds needs = communicates ? KernelNeeds{} : needs_of(static_cast<size_t>(k));
     scratch_per_thread_ = std::max(scratch_per_thread_, needs.scratch_floats);
     if (needs.workspace_bytes > 0) {
       workspace_request_[k] = static_cast<int>(requests_.size());

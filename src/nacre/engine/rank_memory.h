@@ -2,11 +2,12 @@
 // and the host.
 //
 // The thread of a rank never waits for a GPU. A GPU rank that sends notes the point of its stream
-// from which on its rows may be read. The receiver's stream waits for this point and then reads the
-// rows where they lie, and the sender's stream waits for the end of that work before it goes on
-// after the exchange. Where a receiver cannot read the memory of a sender (one of the two is the
-// host, or the GPUs have no access to each other), the sender copies its rows to page-locked memory
-// first.
+// from which on its rows may be read. The receiver's second stream waits for this point and then
+// reads the rows where they lie. The streams of both ranks wait for the end of that work before
+// they go on after the exchange; what they have queued until then runs beside it. Sums over all
+// ranks are added up on the second stream, too. Where a receiver cannot read the memory of a sender
+// (one of the two is the host, or the GPUs have no access to each other), the sender copies its
+// rows to page-locked memory first.
 #pragma once
 
 #include <memory>

@@ -23,12 +23,14 @@ typename Map::mapped_type& GraphViews::entry(Map GraphViews::*map, const typenam
   return (this->*map)[key];
 }
 
-std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, Direction direction, bool split_outliers) {
-  auto& view =
-      this->entry(&GraphViews::rows_, key(graph, fmt::format("{} {}", static_cast<int>(direction), split_outliers)));
+std::shared_ptr<const cpu::RowView> GraphViews::rows(const Graph& graph, Direction direction, bool split_outliers,
+                                                     RowSpan range) {
+  std::string form = fmt::format("{} {}", static_cast<int>(direction), split_outliers);
+  if (!range.all()) form += fmt::format(" {} {}", range.begin, range.end);
+  auto& view = this->entry(&GraphViews::rows_, key(graph, form));
   if (!view) {
     const TraceSpan span("prepare", "rows of edges");
-    view = cpu::make_row_view(graph, direction, split_outliers);
+    view = cpu::make_row_view(graph, direction, split_outliers, range);
   }
   return view;
 }

@@ -22,7 +22,8 @@ class GraphViews {
  public:
   GraphViews() = default;
   explicit GraphViews(std::shared_ptr<const GraphViews> parent) : parent_(std::move(parent)) {}
-  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, Direction direction, bool split_outliers = true);
+  std::shared_ptr<const cpu::RowView> rows(const Graph& graph, Direction direction, bool split_outliers = true,
+                                           RowSpan range = {});
   // Returns the view without chunks and without the longest row.
   std::shared_ptr<const cpu::RowView> uncut_rows(const Graph& graph, Direction direction);
   std::shared_ptr<const cpu::TypedView> typed(const Graph& graph, Direction direction);

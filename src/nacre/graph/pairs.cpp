@@ -12,7 +12,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunk = 1 << 16;
+constexpr int64_t kPairChunk = 1 << 16;
 
 // Returns the positions of the edges, sorted by (type, vertex at `end`).
 Buffer<EdgeId> sorted_edges(const Graph& graph, End end) {
@@ -21,18 +21,18 @@ Buffer<EdgeId> sorted_edges(const Graph& graph, End end) {
   Buffer<EdgeId> order(edges);
   const auto at = [&](int64_t i) { return by_vertex == nullptr ? static_cast<EdgeId>(i) : by_vertex[i]; };
   if (!graph.typed()) {
-    parallel_for(edges, kChunk, [&](int64_t b, int64_t e) {
+    parallel_for(edges, kPairChunk, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) order[i] = at(i);
     });
     return order;
   }
   Buffer<NodeId> types(edges);
   const uint16_t* type = graph.edge_type().data();
-  parallel_for(edges, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(edges, kPairChunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) types[i] = type[at(i)];
   });
   const GroupedBy grouped = group_stable(types.data(), edges, graph.num_edge_types());
-  parallel_for(edges, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(edges, kPairChunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) order[i] = at(grouped.order[i]);
   });
   return order;
@@ -54,12 +54,12 @@ PairIndex make_pairs(const Graph& graph, End end) {
 
   // first[c] becomes the number of the first pair of chunk c, so that chunks can be filled
   // independently.
-  const int64_t chunks = (edges + kChunk - 1) / kChunk;
+  const int64_t chunks = (edges + kPairChunk - 1) / kPairChunk;
   std::vector<int64_t> first(static_cast<size_t>(chunks) + 1, 0);
-  parallel_for(edges, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(edges, kPairChunk, [&](int64_t b, int64_t e) {
     int64_t n = 0;
     for (int64_t i = b; i < e; ++i) n += starts(i) ? 1 : 0;
-    first[static_cast<size_t>(b / kChunk) + 1] = n;
+    first[static_cast<size_t>(b / kPairChunk) + 1] = n;
   });
   for (int64_t c = 0; c < chunks; ++c) first[c + 1] += first[c];
 
@@ -71,8 +71,8 @@ PairIndex make_pairs(const Graph& graph, End end) {
   Buffer<int64_t> edge_ptr(p.num_pairs + 1);
   Buffer<NodeId> other(edges);
   edge_ptr[p.num_pairs] = edges;
-  parallel_for(edges, kChunk, [&](int64_t b, int64_t e) {
-    int64_t pair = first[b / kChunk] - 1;
+  parallel_for(edges, kPairChunk, [&](int64_t b, int64_t e) {
+    int64_t pair = first[b / kPairChunk] - 1;
     for (int64_t i = b; i < e; ++i) {
       if (starts(i)) {
         ++pair;
@@ -108,8 +108,8 @@ int64_t count_pairs(const Graph& graph, End end) {
   const int64_t* ptr = src ? graph.out().row_ptr.data() : graph.row_ptr().data();
   const EdgeId* edge = src ? graph.out().edge_id.data() : nullptr;
   const uint16_t* type = graph.typed() ? graph.edge_type().data() : nullptr;
-  std::vector<int64_t> found(static_cast<size_t>(vertices / kChunk) + 1, 0);
-  parallel_for(vertices, kChunk, [&](int64_t b, int64_t e) {
+  std::vector<int64_t> found(static_cast<size_t>(vertices / kPairChunk) + 1, 0);
+  parallel_for(vertices, kPairChunk, [&](int64_t b, int64_t e) {
     std::vector<int64_t> last(graph.num_edge_types(), -1);
     int64_t n = 0;
     for (int64_t v = b; v < e; ++v) {
@@ -119,7 +119,7 @@ int64_t count_pairs(const Graph& graph, End end) {
         last[t] = v;
       }
     }
-    found[b / kChunk] = n;
+    found[b / kPairChunk] = n;
   });
   return std::accumulate(found.begin(), found.end(), int64_t{0});
 }

@@ -176,7 +176,7 @@ class Counter {
   bool words_;  // whether pairs are counted with words
   EndCounter src_, dst_;
   std::vector<uint32_t> type_seen_;
-  std::vector<uint64_t> pairs_;  // scratch
+  std::vector<uint64_t> pairs_;  // memory that is used again for each gTask
   uint32_t task_ = 0;            // number of gTasks counted, the current one included
 };
 

@@ -31,9 +31,9 @@ struct Patterns {
   AttributePattern src_type_pair, dst_type_pair;  // distinct (src, type) and (dst, type) pairs
   // Rows written (distinct dst) over rows read (distinct src), both summed over gTasks.
   double volume_change = 1;
-  // number of gTasks of each kind
+  // The number of gTasks of each kind of outlier, and the number of their edges.
   int64_t underfill = 0, overfill = 0, frequent = 0;
-  int64_t underfill_edges = 0, overfill_edges = 0, frequent_edges = 0;  // their edges
+  int64_t underfill_edges = 0, overfill_edges = 0, frequent_edges = 0;
 };
 
 struct PatternReport {

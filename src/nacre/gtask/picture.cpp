@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMaxVertices = 2000;
 constexpr double kSide = 800;   // side of the square on the page
 constexpr double kTop = 56;     // height of the heading
-constexpr double kMargin = 24;  // around everything
+constexpr double kMargin = 24;  // empty space around the picture
 constexpr uint8_t kNothing = 0xFF;
 
 // Colours that follow each other in this list differ in hue and lightness.

@@ -13,7 +13,7 @@
 namespace nacre {
 
 struct EdgeOrder {
-  std::vector<SortKey> keys;  // as returned by essential_keys()
+  std::vector<SortKey> keys;  // what essential_keys() returns
   Array<EdgeId> edge;         // empty: the edges are in in-CSR order
   Array<NodeId> src;
   Array<NodeId> dst;

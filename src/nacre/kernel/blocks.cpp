@@ -2,14 +2,27 @@
 
 namespace nacre {
 
-Blocks Blocks::of_rank(const Graph& local, int layers, std::shared_ptr<RankLinks> links) {
-  Blocks blocks = full(local, layers);
+Blocks Blocks::of_rank(const RankGraphs& graphs, int layers, std::shared_ptr<RankLinks> links) {
+  // A layer is left out behind each graph, because the destinations of a layer l are v(l+1).
+  Blocks blocks = full(graphs.local, layers + 1);
+  if (graphs.whole) {
+    blocks.whole_ = blocks.num_layers();
+    blocks.layers_.insert(blocks.layers_.end(), 2, *graphs.whole);
+  }
+  if (graphs.reversed) {
+    blocks.reversed_ = blocks.num_layers();
+    blocks.layers_.insert(blocks.layers_.end(), 2, *graphs.reversed);
+  }
   blocks.links_ = std::move(links);
   return blocks;
 }
 
+RankViews Blocks::views() const {
+  return links_ ? RankViews{whole_, reversed_, links_->rank(), links_->shares()} : RankViews{};
+}
+
 RowIds Blocks::ids(Space space) const {
-  if (!links_) return {};
+  if (!links_ || is_whole(space)) return {};
   if (space.on_vertices()) return {links_->vertex_ids().data()};
   return space.kind == SpaceKind::edge ? RowIds{links_->edge_ids().data()} : RowIds{};
 }
@@ -31,7 +44,7 @@ int64_t Blocks::rows(Space space) const {
     case SpaceKind::halo:
       return layer(space.layer).num_src();
     case SpaceKind::vertex:
-      if (links_) return layer(0).num_dst();
+      if (links_) return layer(is_whole(space) ? whole_ : 0).num_dst();
       // The last vertex space is the destinations of the last block; a model without blocks (an
       // MLP) runs on layer 0.
       return space.layer < num_layers() ? layer(space.layer).num_src() : layer(num_layers() - 1).num_dst();

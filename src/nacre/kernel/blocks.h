@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nacre/base/error.h"
 #include "nacre/dfg/dfg.h"
+#include "nacre/dfg/distribute.h"
 #include "nacre/graph/graph.h"
 #include "nacre/kernel/rank_links.h"
 
@@ -20,27 +22,50 @@ struct RowIds {
   int64_t operator[](int64_t r) const { return ids == nullptr ? r : int64_t{ids[r]}; }
 };
 
+// The graphs that one of several ranks holds.
+struct RankGraphs {
+  // The edges that end at the rank's own vertices, which are the destinations. The sources are its
+  // own vertices and then the halo.
+  Graph local;
+  // The graph of all ranks. A rank that never aggregates in columns can do without it.
+  std::optional<Graph> whole = std::nullopt;
+  // The edges that start at the rank's own vertices, turned around. If ranks never aggregate at the
+  // owners of sources, there is none.
+  std::optional<Graph> reversed = std::nullopt;
+};
+
 class Blocks {
  public:
   static Blocks full(const Graph& graph, int layers) { return Blocks(std::vector<Graph>(layers, graph)); }
   explicit Blocks(std::vector<Graph> layers) : layers_(std::move(layers)) {}
 
-  // Returns the blocks of one of several ranks. The destinations of `local` are the rank's own
-  // vertices; its sources are these and then the halo.
-  static Blocks of_rank(const Graph& local, int layers, std::shared_ptr<RankLinks> links);
+  // Returns the blocks of one of several ranks: layers of its own edges, and behind them one layer
+  // of each other graph that it has (views()).
+  static Blocks of_rank(const RankGraphs& graphs, int layers, std::shared_ptr<RankLinks> links);
 
   const Graph& layer(int l) const { return layers_[l]; }
   int num_layers() const { return static_cast<int>(layers_.size()); }
   int64_t rows(Space space) const;
   // Returns the number of rows on all ranks together.
-  int64_t total_rows(Space space) const { return links_ ? links_->total_rows(space) : rows(space); }
+  int64_t total_rows(Space space) const { return links_ && !is_whole(space) ? links_->total_rows(space) : rows(space); }
+  // Returns which layers of these blocks are graphs other than the rank's own edges.
+  RankViews views() const;
+  // Returns whether a space belongs to the layer of reversed edges.
+  bool is_reversed(Space space) const { return reversed_ >= 0 && space.layer >= reversed_; }
   // Returns the connection to the other ranks; null if there are none.
   RankLinks* links() const { return links_.get(); }
   RowIds ids(Space space) const;
 
  private:
+  // Returns whether a space is in the layer of the whole graph.
+  bool is_whole(Space space) const {
+    return whole_ >= 0 && (space.layer == whole_ || (space.layer == whole_ + 1 && space.on_vertices()));
+  }
+
   std::vector<Graph> layers_;  // the graphs share their arrays, so copies are cheap
   std::shared_ptr<RankLinks> links_;
+  // Layers of the whole graph and of reversed edges; -1 if there is none.
+  int whole_ = -1, reversed_ = -1;
 };
 
 // The numbers that the random draws of a training step depend on.

@@ -28,7 +28,7 @@ namespace nacre {
 // Members of one type, as one declaration has them: "i64", "begin, end".
 struct StructMembers {
   std::string_view type, names;
-  size_t bytes;  // of one member
+  size_t bytes;  // size of one member
 };
 
 // Returns the size of a struct without padding.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nacre/base/error.h"
+
 namespace nacre {
 namespace {
 
@@ -10,14 +12,21 @@ class LateCommunication final : public PendingCommunication {
   LateCommunication(RankLinks& links, const Communication& what) : links_(links), what_(what) {}
 
   void finish() override {
+    NACRE_CHECK(!what_.types.narrow && what_.types.ranks == nullptr, "these links move rows of floats only");
+    const auto* from = static_cast<const float*>(what_.from);
+    auto* to = static_cast<float*>(what_.to);
     if (what_.op == Op::exchange) {
-      links_.exchange(what_.from, what_.to, what_.width * static_cast<int64_t>(sizeof(float)));
+      links_.exchange(from, to, what_.row_bytes(), what_.reversed);
     } else if (what_.op == Op::exchange_add) {
-      links_.exchange_add(what_.from, what_.to, what_.width);
+      links_.exchange_add(from, to, what_.width, what_.reversed);
+    } else if (what_.op == Op::to_columns) {
+      links_.to_columns(from, to, what_.width, sizeof(float));
+    } else if (what_.op == Op::to_rows) {
+      links_.to_rows(from, to, what_.width, sizeof(float));
     } else {
       const int64_t count = what_.rows * what_.width;
-      if (what_.from != what_.to) std::copy_n(what_.from, count, what_.to);
-      links_.all_reduce(what_.to, count);
+      if (from != to) std::copy_n(from, count, to);
+      links_.all_reduce(to, count);
     }
   }
 

@@ -5,7 +5,7 @@
 
 namespace nacre {
 
-inline constexpr double kAttentionSlope = 0.2;  // of the leaky ReLU in the scores
+inline constexpr double kAttentionSlope = 0.2;  // slope of the leaky ReLU in the scores
 
 // Returns the end of a layer: α = softmax of the scores over the edges of each destination;
 // y_i = b + Σ_j α_ij · z_j. The heads are concatenated on hidden layers and averaged on the last.

@@ -35,9 +35,9 @@ struct ModelOptions {
   // Number of attention heads of hidden layers; 0 stands for the model's usual number.
   int heads = 0;
   int out_heads = 1;             // heads of the last layer, which are averaged
-  double dropout = 0;            // between layers
-  double input_dropout = 0;      // on the features
-  double attention_dropout = 0;  // on attention coefficients
+  double dropout = 0;            // dropout between layers
+  double input_dropout = 0;      // dropout of the features
+  double attention_dropout = 0;  // dropout of attention coefficients
   std::string aggregator;        // mean, sum, max or lstm; "" = the model's usual one
   std::string activation;        // see Napa::activation; "" = the model's usual one
   std::string norm = "none";     // none, layer or batch; applied after every hidden layer

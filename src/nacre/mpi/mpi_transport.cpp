@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <thread>
@@ -26,7 +27,13 @@ namespace {
 
 constexpr int kTag = 1;
 constexpr int kReceivesAtOnce = 32;
-constexpr auto kCloseLimit = std::chrono::seconds(8);
+// Seconds that MPI may take to start, in addition to the timeout of the ranks, and seconds that it
+// may take to end.
+constexpr double kStartLimit = 8;
+constexpr double kCloseLimit = 8;
+// Seconds between the ends of two ranks that have waited too long for the start of MPI. The first
+// one prints a message, and the launcher ends the others.
+constexpr double kBetweenRanks = 0.3;
 
 // `peer` is the rank that the call was about, or -1.
 void check(int code, int peer, const char* call) {
@@ -36,6 +43,34 @@ void check(int code, int peer, const char* call) {
   MPI_Error_string(code, text, &length);
   throw TransportError(peer, std::string(call) + " failed: " + text);
 }
+
+// Calls a function that ends the process if the object is not destroyed in time. This is needed
+// because MPI waits for ever for a process that is stopped, or that dies at the wrong moment.
+class Watchdog {
+ public:
+  // Calls `end`, which must end the process, after `seconds`.
+  Watchdog(double seconds, const std::function<void()>& end)
+      : thread_([this, seconds, end] {
+          std::unique_lock lock(mutex_);
+          if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return over_; })) end();
+        }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
 
 // A packet that MPI reads or writes. Its memory belongs to the transport until MPI is done, even if
 // the call that it belongs to has been given up.
@@ -130,26 +165,13 @@ class MpiTransport final : public Transport {
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   Neighbours neighbours_;
-  std::vector<std::deque<Transfer>> outgoing_, incoming_;  // by peer, in order
+  std::vector<std::deque<Transfer>> outgoing_, incoming_;  // transfers of each peer, in order
 };
 
 void MpiTransport::close() {
-  // MPI_Finalize waits for all ranks, so it would hang if a rank died now.
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool closed = false;
-  std::thread watchdog([&] {
-    std::unique_lock lock(mutex);
-    if (!changed.wait_for(lock, kCloseLimit, [&] { return closed; })) end_all(1);
-  });
+  const Watchdog watchdog(kCloseLimit, [this] { end_all(1); });
   MPI_Comm_free(&comm_);
   MPI_Finalize();
-  {
-    const std::lock_guard lock(mutex);
-    closed = true;
-  }
-  changed.notify_all();
-  watchdog.join();
 }
 
 void MpiTransport::end_all(int code) {
@@ -168,7 +190,7 @@ void MpiTransport::end_all(int code) {
 
 }  // namespace
 
-Transport* start() {
+Transport* start(double timeout) {
   // The parts of Open MPI are libraries that look for its symbols in the whole process.
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &info) != 0) {
@@ -179,6 +201,13 @@ Transport* start() {
   // be read. Users may set both variables themselves.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const double limit = timeout + kStartLimit;
+  const Watchdog watchdog(limit + (rank != nullptr ? kBetweenRanks * std::atoi(rank) : 0), [limit] {
+    std::fprintf(stderr, "nacre: MPI: the processes have not met within %g s; one of them does not answer\n", limit);
+    std::fflush(stderr);
+    _exit(1);
+  });
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), -1, "MPI_Init_thread");
   if (provided < MPI_THREAD_SERIALIZED) throw TransportError(-1, "this MPI cannot be called from several threads");
@@ -190,6 +219,8 @@ Transport* start() {
 
 }  // namespace nacre::mpi
 
-extern "C" __attribute__((visibility("default"))) nacre::Transport* nacre_mpi_transport(int abi);
+extern "C" __attribute__((visibility("default"))) nacre::Transport* nacre_mpi_transport(int abi, double timeout);
 
-nacre::Transport* nacre_mpi_transport(int abi) { return abi == nacre::kMpiAbi ? nacre::mpi::start() : nullptr; }
+nacre::Transport* nacre_mpi_transport(int abi, double timeout) {
+  return abi == nacre::kMpiAbi ? nacre::mpi::start(timeout) : nullptr;
+}

@@ -17,7 +17,7 @@ namespace {
 constexpr NodeId kNone = 0xFFFFFFFF;
 constexpr int64_t kBatches = 32;
 constexpr int64_t kLeastBatch = 1 << 12;
-constexpr int64_t kChunk = 1 << 9;
+constexpr int64_t kCoarsenChunk = 1 << 9;
 
 class Clustering {
  public:
@@ -45,7 +45,7 @@ class Clustering {
     int64_t moved = 0;
     for (int64_t begin = 0; begin < view_.count; begin += batch) {
       const int64_t size = std::min(batch, view_.count - begin);
-      parallel_for(size, kChunk, [&](int64_t b, int64_t e) {
+      parallel_for(size, kCoarsenChunk, [&](int64_t b, int64_t e) {
         Ratings& ratings = ratings_[thread_index()];
         for (int64_t i = b; i < e; ++i) chosen[i] = choose(begin + i, round, ratings);
       });
@@ -96,7 +96,7 @@ class Clustering {
   // neighbours of a hub would never become fewer.
   void join_lonely() {
     Buffer<NodeId> favourite(view_.count);
-    parallel_for(view_.count, kChunk, [&](int64_t b, int64_t e) {
+    parallel_for(view_.count, kCoarsenChunk, [&](int64_t b, int64_t e) {
       Ratings& ratings = ratings_[thread_index()];
       for (int64_t v = b; v < e; ++v) favourite[v] = favourite_of(v, ratings);
     });
@@ -172,11 +172,11 @@ Coarse contract(const UndirectedView& view, const int64_t* work, const Clusters&
   coarse.work = Buffer<int64_t>(count);
   coarse.row_ptr = Buffer<int64_t>(count + 1);
   coarse.row_ptr[0] = 0;
-  std::vector<Rows> rows((count + kChunk - 1) / kChunk);
+  std::vector<Rows> rows((count + kCoarsenChunk - 1) / kCoarsenChunk);
   std::vector<Ratings> all(num_threads());
-  parallel_for(count, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(count, kCoarsenChunk, [&](int64_t b, int64_t e) {
     Ratings& ratings = all[thread_index()];
-    Rows& out = rows[b / kChunk];
+    Rows& out = rows[b / kCoarsenChunk];
     for (int64_t c = b; c < e; ++c) {
       int64_t entries = 0, sum = 0;
       for (int64_t i = members.offsets[c]; i < members.offsets[c + 1]; ++i) {
@@ -205,8 +205,8 @@ Coarse contract(const UndirectedView& view, const int64_t* work, const Clusters&
   coarse.weight = Buffer<uint32_t>(coarse.row_ptr[count]);
   parallel_tasks(static_cast<int64_t>(rows.size()), [&](int64_t r) {
     Rows out = std::exchange(rows[r], {});
-    std::copy(out.adjacent.begin(), out.adjacent.end(), coarse.adjacent.data() + coarse.row_ptr[r * kChunk]);
-    std::copy(out.weight.begin(), out.weight.end(), coarse.weight.data() + coarse.row_ptr[r * kChunk]);
+    std::copy(out.adjacent.begin(), out.adjacent.end(), coarse.adjacent.data() + coarse.row_ptr[r * kCoarsenChunk]);
+    std::copy(out.weight.begin(), out.weight.end(), coarse.weight.data() + coarse.row_ptr[r * kCoarsenChunk]);
   });
   return coarse;
 }

@@ -16,7 +16,7 @@ struct Coarse {
   Buffer<int64_t> row_ptr;  // vertices + 1
   Buffer<NodeId> adjacent;
   Buffer<uint32_t> weight;  // number of edges that each entry stands for
-  Buffer<int64_t> work;     // of each vertex
+  Buffer<int64_t> work;     // work of each vertex
 
   int64_t count() const { return work.size(); }
   UndirectedView view() const { return {count(), row_ptr.data(), adjacent.data(), weight.data()}; }
@@ -29,7 +29,7 @@ struct Clusters {
 };
 
 struct ClusterOptions {
-  int64_t most_work = 0;  // of a cluster of several vertices
+  int64_t most_work = 0;  // the most work of a cluster of several vertices
   int rounds = 4;
   uint64_t seed = 0;
 };

@@ -23,10 +23,10 @@ constexpr double kGamma = 1.5;
 constexpr uint16_t kNowhere = 0xFFFF;
 constexpr int64_t kBatch = 1 << 13;
 constexpr int64_t kMostCounters = 1 << 22;  // parts × vertices of a batch
-constexpr int64_t kChunk = 1 << 8;
+constexpr int64_t kFennelChunk = 1 << 8;
 
 struct InBatch {
-  uint32_t vertex;  // of the batch
+  uint32_t vertex;  // a vertex of the batch
   uint32_t neighbour;
 };
 
@@ -38,12 +38,12 @@ class Fennel {
         total_(sum_of(work_)),
         balance_(balance_of(total_, shares, options.imbalance)),
         parts_(balance_.parts()),
-        batch_(std::max<int64_t>(kChunk, std::min(kBatch, kMostCounters / parts_))),
+        batch_(std::max<int64_t>(kFennelChunk, std::min(kBatch, kMostCounters / parts_))),
         part_(view_.count, kNowhere),
         load_(parts_, 0),
         price_(parts_, 0),
         counts_(batch_ * parts_),
-        inside_((batch_ + kChunk - 1) / kChunk) {
+        inside_((batch_ + kFennelChunk - 1) / kFennelChunk) {
     const auto vertices = static_cast<double>(std::max<int64_t>(1, view_.count));
     const double edges = static_cast<double>(view_.row_ptr[view_.count]) / (has_all_reverses(graph) ? 2 : 1);
     mean_ = std::max(1.0, static_cast<double>(total_) / vertices);
@@ -67,8 +67,8 @@ class Fennel {
 
  private:
   void count(int64_t begin, int64_t end) {
-    parallel_for(end - begin, kChunk, [&](int64_t b, int64_t e) {
-      std::vector<InBatch>& inside = inside_[b / kChunk];
+    parallel_for(end - begin, kFennelChunk, [&](int64_t b, int64_t e) {
+      std::vector<InBatch>& inside = inside_[b / kFennelChunk];
       inside.clear();
       std::fill(counts_.begin() + b * parts_, counts_.begin() + e * parts_, 0);
       for (int64_t i = b; i < e; ++i) {
@@ -86,8 +86,8 @@ class Fennel {
 
   void choose(int64_t begin, int64_t end) {
     for (int64_t i = 0; i < end - begin; ++i) {
-      if (i % kChunk == 0) next_inside_ = 0;
-      const std::vector<InBatch>& inside = inside_[i / kChunk];
+      if (i % kFennelChunk == 0) next_inside_ = 0;
+      const std::vector<InBatch>& inside = inside_[i / kFennelChunk];
       for (; next_inside_ < inside.size() && inside[next_inside_].vertex == i; ++next_inside_) {
         const uint16_t p = part_[inside[next_inside_].neighbour];
         if (p != kNowhere) ++counts_[i * parts_ + p];
@@ -131,7 +131,7 @@ class Fennel {
   int64_t batch_;
   std::vector<uint16_t> part_;
   std::vector<int64_t> load_;
-  std::vector<double> price_;     // of a vertex of mean work in each part
+  std::vector<double> price_;     // price of a vertex of mean work in each part
   std::vector<uint32_t> counts_;  // batch × parts: neighbours of each vertex
   std::vector<std::vector<InBatch>> inside_;
   size_t next_inside_ = 0;
@@ -149,7 +149,7 @@ std::vector<uint16_t> fennel_parts(const Graph& graph, std::span<const double> s
 int64_t fennel_bytes(const GraphCounts& graph, int parts) {
   // Work, part, and two copies of a candidate for every vertex that might move to mend the balance.
   const int64_t vertices = graph.nodes * (8 + 2 + 16);
-  const int64_t batch = std::max<int64_t>(kChunk, std::min(kBatch, kMostCounters / std::max(1, parts)));
+  const int64_t batch = std::max<int64_t>(kFennelChunk, std::min(kBatch, kMostCounters / std::max(1, parts)));
   return vertices + batch * parts * 4 + std::min(graph.edges, batch << 10) * 16;
 }
 

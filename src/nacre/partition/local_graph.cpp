@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -10,7 +11,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunk = 1 << 12;
+constexpr int64_t kLocalChunk = 1 << 12;
 
 // A set of numbers to which several threads add.
 class Marks {
@@ -29,13 +30,14 @@ class Marks {
 
 class LocalBuilder {
  public:
-  LocalBuilder(const Graph& graph, const Partition& partition, int part)
-      : graph_(graph), partition_(partition), part_(part), local_(graph.num_dst()) {}
+  LocalBuilder(const Graph& graph, const Partition& partition, int part, EdgeSense sense)
+      : graph_(graph), partition_(partition), part_(part), sense_(sense), local_(graph.num_dst()) {}
 
   LocalGraph build() {
     find_own();
     const std::vector<Marks> sent = mark_sent();
     find_halo();
+    order_own(sent);
     for (int p = 0; p < partition_.num_parts; ++p) {
       if (p == part_) continue;
       PeerRows peer{p, sent_to(sent[p]), halo_begin_[p], halo_begin_[p + 1]};
@@ -48,12 +50,45 @@ class LocalBuilder {
  private:
   bool is_own(int64_t v) const { return partition_.part[v] == part_; }
 
+  // Numbers the own vertices in ascending order. order_own() gives them their final numbers.
   void find_own() {
-    std::vector<NodeId> own;
     for (int64_t v = 0; v < graph_.num_dst(); ++v) {
       if (!is_own(v)) continue;
-      local_[v] = static_cast<NodeId>(own.size());
-      own.push_back(static_cast<NodeId>(v));
+      local_[v] = static_cast<NodeId>(ascending_.size());
+      ascending_.push_back(static_cast<NodeId>(v));
+    }
+    needs_halo_.resize(ascending_.size());
+  }
+
+  int64_t num_own() const { return static_cast<int64_t>(ascending_.size()); }
+
+  // Brings the own vertices into the order of LocalGraph::own.
+  void order_own(const std::vector<Marks>& sent) {
+    const auto is_sent = [&](int64_t i) {
+      for (int p = 0; p < partition_.num_parts; ++p) {
+        if (p != part_ && sent[p].has(i)) return true;
+      }
+      return false;
+    };
+    // With all edges turned around, the rows that a part needs and those that it sends change
+    // roles.
+    const bool forward = sense_ == EdgeSense::forward;
+    std::vector<uint8_t> group(ascending_.size());
+    int64_t end[3] = {0, 0, 0};  // of each group
+    for (int64_t i = 0; i < num_own(); ++i) {
+      const bool needs = forward ? needs_halo_[i] != 0 : is_sent(i), sends = forward ? is_sent(i) : needs_halo_[i] != 0;
+      group[i] = needs ? 2 : sends ? 1 : 0;
+      for (int g = group[i]; g < 3; ++g) ++end[g];
+    }
+    result_.alone = end[0];
+    result_.inside = end[1];
+    int64_t next[3] = {0, end[0], end[1]};
+    std::vector<NodeId> own(ascending_.size());
+    row_of_.resize(ascending_.size());
+    for (int64_t i = 0; i < num_own(); ++i) {
+      const int64_t row = next[group[i]]++;
+      own[row] = ascending_[i];
+      row_of_[i] = local_[ascending_[i]] = static_cast<NodeId>(row);
     }
     result_.own = std::move(own);
   }
@@ -62,8 +97,8 @@ class LocalBuilder {
   std::vector<Marks> mark_sent() const {
     std::vector<Marks> sent;
     sent.reserve(partition_.num_parts);
-    for (int p = 0; p < partition_.num_parts; ++p) sent.emplace_back(p == part_ ? 0 : result_.own.size());
-    parallel_for(graph_.num_dst(), kChunk, [&](int64_t b, int64_t e) {
+    for (int p = 0; p < partition_.num_parts; ++p) sent.emplace_back(p == part_ ? 0 : num_own());
+    parallel_for(graph_.num_dst(), kLocalChunk, [&](int64_t b, int64_t e) {
       for (int64_t v = b; v < e; ++v) {
         if (is_own(v)) continue;
         Marks& marks = sent[partition_.part[v]];
@@ -77,19 +112,21 @@ class LocalBuilder {
 
   Array<NodeId> sent_to(const Marks& marks) const {
     std::vector<NodeId> rows;
-    for (int64_t i = 0; i < result_.own.size(); ++i) {
-      if (marks.has(i)) rows.push_back(static_cast<NodeId>(i));
+    for (int64_t i = 0; i < num_own(); ++i) {
+      if (marks.has(i)) rows.push_back(row_of_[i]);
     }
     return rows;
   }
 
   void find_halo() {
     Marks needed(graph_.num_dst());
-    parallel_for(result_.own.size(), kChunk, [&](int64_t b, int64_t e) {
+    parallel_for(num_own(), kLocalChunk, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
-        const int64_t v = result_.own[i];
+        const int64_t v = ascending_[i];
         for (int64_t k = graph_.row_ptr()[v]; k < graph_.row_ptr()[v + 1]; ++k) {
-          if (!is_own(graph_.col_idx()[k])) needed.add(graph_.col_idx()[k]);
+          if (is_own(graph_.col_idx()[k])) continue;
+          needed.add(graph_.col_idx()[k]);
+          needs_halo_[i] = 1;
         }
       }
     });
@@ -104,7 +141,7 @@ class LocalBuilder {
       if (!needed.has(v)) continue;
       const int64_t at = next[partition_.part[v]]++;
       halo[at] = static_cast<NodeId>(v);
-      local_[v] = static_cast<NodeId>(result_.own.size() + at);
+      local_[v] = static_cast<NodeId>(num_own() + at);
     }
     result_.halo = std::move(halo);
   }
@@ -113,7 +150,7 @@ class LocalBuilder {
   Array<T> rows_of(const Array<T>& values, const Buffer<int64_t>& row_ptr) const {
     if (values.empty()) return {};
     Buffer<T> out(row_ptr[result_.own.size()]);
-    parallel_for(result_.own.size(), kChunk, [&](int64_t b, int64_t e) {
+    parallel_for(result_.own.size(), kLocalChunk, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         const int64_t v = result_.own[i];
         std::copy(values.begin() + graph_.row_ptr()[v], values.begin() + graph_.row_ptr()[v + 1],
@@ -129,7 +166,7 @@ class LocalBuilder {
     row_ptr[0] = 0;
     for (int64_t i = 0; i < own; ++i) row_ptr[i + 1] = row_ptr[i] + graph_.in_degree(result_.own[i]);
     Buffer<NodeId> columns(row_ptr[own]);
-    parallel_for(own, kChunk, [&](int64_t b, int64_t e) {
+    parallel_for(own, kLocalChunk, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         const NodeId* from = graph_.col_idx().data() + graph_.row_ptr()[result_.own[i]];
         for (int64_t k = row_ptr[i]; k < row_ptr[i + 1]; ++k) columns[k] = local_[*from++];
@@ -149,18 +186,65 @@ class LocalBuilder {
   const Graph& graph_;
   const Partition& partition_;
   int part_;
-  Buffer<NodeId> local_;  // of each vertex of the whole graph that is own or in the halo
+  EdgeSense sense_;
+  Buffer<NodeId> local_;           // of each vertex of the whole graph that is own or in the halo
+  std::vector<NodeId> ascending_;  // own vertices by their numbers in the whole graph
+  std::vector<char> needs_halo_;   // for each of them, whether edges lead to it from other parts
+  std::vector<NodeId> row_of_;     // for each of them, its local number
   std::vector<int64_t> halo_begin_;
   LocalGraph result_;
 };
 
 }  // namespace
 
-LocalGraph local_graph(const Graph& graph, const Partition& partition, int part) {
+LocalGraph local_graph(const Graph& graph, const Partition& partition, int part, EdgeSense sense) {
   NACRE_CHECK(graph.num_src() == graph.num_dst() && partition.part.size() == graph.num_dst(),
               "a partition of another graph");
   NACRE_CHECK(part >= 0 && part < partition.num_parts, "there is no such part");
-  return LocalBuilder(graph, partition, part).build();
+  return LocalBuilder(graph, partition, part, sense).build();
+}
+
+int64_t count_far_destinations(const Graph& graph, const Partition& partition, int part) {
+  std::atomic<int64_t> count = 0;
+  parallel_for(graph.num_dst(), kLocalChunk, [&](int64_t begin, int64_t end) {
+    int64_t found = 0;
+    for (int64_t v = begin; v < end; ++v) {
+      if (partition.part[v] == part) continue;
+      const NodeId* sources = graph.col_idx().data() + graph.row_ptr()[v];
+      found += std::any_of(sources, sources + graph.in_degree(v), [&](NodeId s) { return partition.part[s] == part; });
+    }
+    count += found;
+  });
+  return count;
+}
+
+Array<NodeId> rows_by_number(const LocalGraph& local) {
+  if (std::is_sorted(local.own.begin(), local.own.end())) return {};
+  std::vector<NodeId> rows(static_cast<size_t>(local.num_own()));
+  std::iota(rows.begin(), rows.end(), NodeId{0});
+  // Each of the three groups of rows is ascending.
+  const auto at = [&](int64_t row) { return rows.begin() + static_cast<std::ptrdiff_t>(row); };
+  const auto before = [&](NodeId a, NodeId b) { return local.own[a] < local.own[b]; };
+  std::inplace_merge(at(0), at(local.alone), at(local.inside), before);
+  std::inplace_merge(at(0), at(local.inside), rows.end(), before);
+  return rows;
+}
+
+Array<NodeId> vertex_numbers(const LocalGraph& local) {
+  std::vector<NodeId> numbers(local.own.begin(), local.own.end());
+  numbers.insert(numbers.end(), local.halo.begin(), local.halo.end());
+  return numbers;
+}
+
+Array<EdgeId> edge_numbers(const Graph& whole, const LocalGraph& local) {
+  std::vector<EdgeId> numbers(static_cast<size_t>(local.graph.num_edges()));
+  parallel_for(local.num_own(), kLocalChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t v = begin; v < end; ++v) {
+      auto number = static_cast<EdgeId>(whole.row_ptr()[local.own[v]]);
+      for (int64_t e = local.graph.row_ptr()[v]; e < local.graph.row_ptr()[v + 1]; ++e) numbers[e] = number++;
+    }
+  });
+  return numbers;
 }
 
 }  // namespace nacre

@@ -31,7 +31,7 @@ constexpr int64_t kLeastVerticesPerPart = 8;
 
 struct Level {
   Coarse graph;
-  Clusters clusters;  // of the vertices of the finer graph
+  Clusters clusters;  // clusters of the vertices of the finer graph
 };
 
 class Multilevel {

@@ -10,7 +10,7 @@ namespace nacre {
 namespace {
 
 constexpr int kMostTurns = 24;
-constexpr int64_t kChunk = 1 << 12;
+constexpr int64_t kRebalanceChunk = 1 << 12;
 constexpr int kBuckets = 128;
 
 // A vertex that could move, and what that costs: 0 nothing, and more for every bucket.
@@ -84,8 +84,8 @@ class Rebalancer {
  private:
   // Returns the vertices of parts that give, the cheapest moves first.
   std::vector<Candidate> candidates(const Flow& flow, uint16_t most_room) {
-    std::vector<std::vector<Candidate>> found((draft_.view.count + kChunk - 1) / kChunk);
-    parallel_for(draft_.view.count, kChunk, [&](int64_t b, int64_t e) {
+    std::vector<std::vector<Candidate>> found((draft_.view.count + kRebalanceChunk - 1) / kRebalanceChunk);
+    parallel_for(draft_.view.count, kRebalanceChunk, [&](int64_t b, int64_t e) {
       Connections& connections = connections_[thread_index()];
       for (int64_t v = b; v < e; ++v) {
         const int own = draft_.part[v];
@@ -98,7 +98,7 @@ class Rebalancer {
         // A heavy vertex helps more than a light one, so the loss counts per work.
         const double loss =
             static_cast<double>(connections[own] - connections[best]) * mean_ / static_cast<double>(draft_.work[v]);
-        found[b / kChunk].push_back({static_cast<NodeId>(v), best, bucket_of(loss)});
+        found[b / kRebalanceChunk].push_back({static_cast<NodeId>(v), best, bucket_of(loss)});
       }
     });
     return sorted(found);

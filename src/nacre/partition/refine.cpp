@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBatches = 8;
 constexpr int64_t kLeastBatch = 1 << 12;
-constexpr int64_t kChunk = 1 << 10;
+constexpr int64_t kRefineChunk = 1 << 10;
 
 // Returns whether part `a` with load `x` is less full than part `b` with load `y`.
 bool emptier(const Balance& balance, int a, int64_t x, int b, int64_t y) {
@@ -63,13 +63,14 @@ class Refiner {
 
  private:
   int64_t move_batch(int64_t begin, int64_t end) {
-    std::vector<std::vector<NodeId>> wanting((end - begin + kChunk - 1) / kChunk);
-    parallel_for(end - begin, kChunk, [&](int64_t b, int64_t e) {
+    std::vector<std::vector<NodeId>> wanting((end - begin + kRefineChunk - 1) / kRefineChunk);
+    parallel_for(end - begin, kRefineChunk, [&](int64_t b, int64_t e) {
       Connections& connections = connections_[thread_index()];
       for (int64_t v = begin + b; v < begin + e; ++v) {
         if (active_[v] == 0) continue;
         connections.count(draft_.view, draft_.part, v);
-        if (best_part(draft_, connections, v) != draft_.part[v]) wanting[b / kChunk].push_back(static_cast<NodeId>(v));
+        if (best_part(draft_, connections, v) != draft_.part[v])
+          wanting[b / kRefineChunk].push_back(static_cast<NodeId>(v));
       }
     });
     int64_t moved = 0;
@@ -108,7 +109,7 @@ void refine(PartDraft& draft, int rounds) {
 
 int64_t cut_weight(const UndirectedView& view, const uint16_t* part) {
   std::atomic<int64_t> twice{0};
-  parallel_for(view.count, kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(view.count, kRefineChunk, [&](int64_t b, int64_t e) {
     int64_t sum = 0;
     for (int64_t v = b; v < e; ++v) {
       view.each(v, [&](NodeId u, uint32_t weight) { sum += part[u] == part[v] ? 0 : weight; });

@@ -13,7 +13,7 @@ struct PartDraft {
   const UndirectedView& view;
   const int64_t* work;
   const Balance& balance;
-  uint16_t* part;  // of each vertex
+  uint16_t* part;  // the part of each vertex
   std::vector<int64_t> load;
 };
 

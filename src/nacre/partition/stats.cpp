@@ -12,7 +12,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunk = 1 << 12;
+constexpr int64_t kStatsChunk = 1 << 12;
 constexpr int kPerWord = 64;
 
 // What one thread has counted. Sums of whole numbers do not depend on their order.
@@ -25,7 +25,7 @@ struct Counts {
 void count_edges(const Graph& graph, const Partition& partition, PartitionStats& stats) {
   const int parts = partition.num_parts;
   std::vector<Counts> counts(num_threads(), Counts(parts));
-  parallel_for(graph.num_dst(), kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(graph.num_dst(), kStatsChunk, [&](int64_t b, int64_t e) {
     Counts& own = counts[thread_index()];
     for (int64_t v = b; v < e; ++v) {
       const int32_t p = partition.part[v];
@@ -51,7 +51,7 @@ void count_edges(const Graph& graph, const Partition& partition, PartitionStats&
 void count_halos(const Graph& graph, const Partition& partition, PartitionStats& stats) {
   std::vector<std::atomic<uint64_t>> needed(graph.num_dst());
   for (int first = 0; first < partition.num_parts; first += kPerWord) {
-    parallel_for(graph.num_dst(), kChunk, [&](int64_t b, int64_t e) {
+    parallel_for(graph.num_dst(), kStatsChunk, [&](int64_t b, int64_t e) {
       for (int64_t v = b; v < e; ++v) {
         const int bit = partition.part[v] - first;
         if (bit < 0 || bit >= kPerWord) continue;
@@ -67,8 +67,13 @@ void count_halos(const Graph& graph, const Partition& partition, PartitionStats&
     for (int64_t u = 0; u < graph.num_dst(); ++u) {
       uint64_t marks = needed[u].load(std::memory_order_relaxed);
       needed[u].store(0, std::memory_order_relaxed);
-      stats.parts[partition.part[u]].sent += std::popcount(marks);
-      for (; marks != 0; marks &= marks - 1) ++stats.parts[first + std::countr_zero(marks)].halo;
+      const int32_t owner = partition.part[u];
+      stats.parts[owner].sent += std::popcount(marks);
+      for (; marks != 0; marks &= marks - 1) {
+        const int reader = first + std::countr_zero(marks);
+        ++stats.parts[reader].halo;
+        ++stats.rows[static_cast<size_t>(reader) * partition.num_parts + owner];
+      }
     }
   }
 }
@@ -90,6 +95,7 @@ PartitionStats partition_stats(const Graph& graph, const Partition& partition, s
   PartitionStats stats;
   stats.parts.resize(parts);
   stats.between.assign(static_cast<size_t>(parts) * parts, 0);
+  stats.rows = stats.between;
   stats.edges = graph.num_edges();
   count_edges(graph, partition, stats);
   count_halos(graph, partition, stats);
@@ -109,7 +115,7 @@ PartitionStats partition_stats(const Graph& graph, const Partition& partition, s
 }
 
 int64_t partition_stats_bytes(const GraphCounts& graph, int parts) {
-  return graph.nodes * 8 + int64_t{parts} * parts * 8 * (num_threads() + 1);
+  return graph.nodes * 8 + int64_t{parts} * parts * 8 * (num_threads() + 2);
 }
 
 }  // namespace nacre

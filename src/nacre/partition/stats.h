@@ -12,7 +12,7 @@ namespace nacre {
 struct PartStats {
   int64_t vertices = 0;
   int64_t edges = 0;   // edges that lead to its vertices
-  double work = 0;     // of its vertices, by row_work and edge_work
+  double work = 0;     // work of the part's vertices, by row_work and edge_work
   double target = 0;   // the work it should have
   int64_t halo = 0;    // vertices of other parts that its edges come from: rows that it receives
   int64_t sent = 0;    // rows that it sends: each vertex counts once for each part that needs it
@@ -29,6 +29,8 @@ struct PartitionStats {
   int64_t volume = 0;  // rows that all parts receive for one exchange
   // parts × parts: edges from the part of the column to the part of the row
   std::vector<int64_t> between;
+  // A matrix of parts × parts: entry (i, j) is the number of rows that part i receives from part j.
+  std::vector<int64_t> rows;
 
   double cut_share() const { return edges > 0 ? static_cast<double>(cut_edges) / static_cast<double>(edges) : 0; }
   // Returns the largest distance of a part's work from its target, as a share of the target.

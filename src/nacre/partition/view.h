@@ -9,7 +9,7 @@
 namespace nacre {
 
 struct UndirectedView {
-  int64_t count = 0;                 // vertices
+  int64_t count = 0;                 // number of vertices
   const int64_t* row_ptr = nullptr;  // count + 1
   const NodeId* adjacent = nullptr;
   const uint32_t* weight = nullptr;  // null: every edge weighs 1

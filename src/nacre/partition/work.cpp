@@ -9,7 +9,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kChunk = 1 << 16;
+constexpr int64_t kWorkChunk = 1 << 16;
 // The sum of all work in units stays below 2^53, so that doubles hold it exactly.
 constexpr double kMostUnits = 0x1p52;
 constexpr double kFinest = 1024;  // units of work 1 in graphs that are small enough
@@ -25,7 +25,7 @@ double work_units(const Graph& graph, const PartitionOptions& options) {
 Buffer<int64_t> vertex_work(const Graph& graph, const PartitionOptions& options) {
   const double units = work_units(graph, options);
   Buffer<int64_t> work(graph.num_dst());
-  parallel_for(graph.num_dst(), kChunk, [&](int64_t b, int64_t e) {
+  parallel_for(graph.num_dst(), kWorkChunk, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) {
       const auto edges = static_cast<double>(graph.in_degree(v));
       work[v] = std::llround((options.row_work + options.edge_work * edges) * units);

@@ -31,9 +31,14 @@ Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg)
 // chance.
 void Analysis::find_whole_blocks(bool lasting) {
   if (blocks_.links() != nullptr) {
-    // On one of several ranks, all blocks are its share of the graph.
+    // A rank's blocks have the rank's part of the graph in all layers but two: the whole graph,
+    // whose sources and destinations are the same vertices, and the reversed block.
+    const RankViews views = blocks_.views();
     vertex_class_.assign(static_cast<size_t>(blocks_.num_layers()) + 1, 0);
     block_class_.assign(static_cast<size_t>(blocks_.num_layers()), 0);
+    if (views.whole >= 0)
+      vertex_class_[views.whole] = vertex_class_[views.whole + 1] = block_class_[views.whole] = views.whole;
+    if (views.reversed >= 0) block_class_[views.reversed] = views.reversed;
     return;
   }
   const auto shared = [&](int l, int m) {
@@ -58,7 +63,9 @@ void Analysis::find_whole_blocks(bool lasting) {
 // as they are.
 Space Analysis::canonical(Space space) const {
   const auto layer = static_cast<size_t>(space.layer);
-  if (space.on_vertices() && layer < vertex_class_.size()) space.layer = vertex_class_[layer];
+  // The space of own vertices and halo has the rows of the sources of a block.
+  if (space.kind == SpaceKind::halo && layer < block_class_.size()) space.layer = block_class_[layer];
+  if (space.kind == SpaceKind::vertex && layer < vertex_class_.size()) space.layer = vertex_class_[layer];
   if (space.is_typed() && layer < block_class_.size()) space.layer = block_class_[layer];
   return space;
 }

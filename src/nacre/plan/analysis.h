@@ -48,8 +48,8 @@ class Analysis {
   // The class of each block and of each vertex space: layers that stand for the same graph have the
   // number of the first of them. A whole graph is a square block that other layers share, or that
   // all layers are. A sampled block may be square by chance in one batch and not in the next.
-  std::vector<int> block_class_;   // per block
-  std::vector<int> vertex_class_;  // per space of vertices
+  std::vector<int> block_class_;   // class of each block
+  std::vector<int> vertex_class_;  // class of each space of vertices
   NodeVector<std::vector<NodeRef>> consumers_;
   NodeVector<char> result_;
   NodeVector<char> constant_;

@@ -159,6 +159,17 @@ int64_t order_bytes(const Plan& plan, const Blocks& blocks) {
   return bytes;
 }
 
+int64_t once_bytes(const Plan& plan, const Blocks& blocks) {
+  int64_t bytes = 0;
+  for (const Kernel& k : plan.kernels) {
+    for (const NodeRef w : k.writes) {
+      const ValueType& type = plan.dfg[w].type;
+      if (k.once) bytes += blocks.rows(type.space) * type.row_size() * dtype_size(type.dtype);
+    }
+  }
+  return bytes;
+}
+
 void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   for (const NodeRef r : k.reads) k.floor_bytes += static_cast<double>(an.bytes(r));
   for (const NodeRef w : k.writes) k.floor_bytes += static_cast<double>(an.bytes(w));

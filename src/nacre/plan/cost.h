@@ -17,4 +17,7 @@ void estimate_cost(Kernel& kernel, const Plan& plan, const Analysis& an);
 // weights that lie in another order.
 int64_t order_bytes(const Plan& plan, const Blocks& blocks);
 
+// Returns the bytes of the values that are computed once and stay in memory.
+int64_t once_bytes(const Plan& plan, const Blocks& blocks);
+
 }  // namespace nacre

@@ -55,7 +55,7 @@ DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks) {
       case Op::concat:
       case Op::join_rows:
       case Op::slice_rows:
-        break;  // no arithmetic
+        break;  // these kernels do no arithmetic
       default:
         if (op_info(node.op).op_class == OpClass::neural) work.neural_flops += std::max(in, out);
         // Rows are read and written.

@@ -30,7 +30,7 @@ double neural_removed(const DfgWork& before, const DfgWork& after);
 PartitionTable main_table(const Plan& plan, const Blocks& blocks);
 
 struct KernelReport {
-  double predicted = -1;  // in seconds; negative if unknown
+  double predicted = -1;  // predicted seconds; negative if unknown
   double measured = -1;
   // Seconds: the larger of the bytes at the rate of the memory and the matrix products at the rate
   // of the processor.
@@ -54,7 +54,7 @@ struct Explanation {
   std::vector<KernelReport> kernels;  // one report for each kernel of the plan
   std::vector<TableReport> tables;
   std::vector<Candidate> candidates;                   // all candidates that were compared
-  std::vector<std::pair<std::string, double>> memory;  // in bytes
+  std::vector<std::pair<std::string, double>> memory;  // names of memories and their bytes
   LivePeak peak;
   std::vector<Dropped> dropped;
 };

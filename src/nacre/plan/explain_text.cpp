@@ -7,6 +7,7 @@
 
 #include "nacre/base/log.h"
 #include "nacre/base/names.h"
+#include "nacre/plan/early_rows.h"
 #include "nacre/plan/explain.h"
 
 namespace nacre {
@@ -111,6 +112,7 @@ std::string kernel_section(const Explanation& e) {
                         operations(e.plan, k));
     if (!k.table.empty()) text += fmt::format("       gTasks: {}\n", k.table.text());
     if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
+    if (const std::string early = early_rows_text(k); !early.empty()) text += fmt::format("       {}\n", early);
     text += variants_text(k);
   }
   text += fmt::format("  all  {:>9} {:>9} {:>9} {:>7}\n", milliseconds(predicted), milliseconds(measured),

@@ -145,6 +145,8 @@ Kernel Implementer::root(NodeRef i) const {
     case Op::exchange:
     case Op::exchange_add:
     case Op::all_reduce:
+    case Op::to_columns:
+    case Op::to_rows:
       return with_inputs(i, KernelKind::exchange);
     default:
       return with_inputs(i, KernelKind::reference, "no faster implementation of " + std::string(op_info(node.op).name));

@@ -3,6 +3,8 @@
 // results stay f32.
 #pragma once
 
+#include <string>
+
 #include "nacre/plan/plan.h"
 
 namespace nacre {
@@ -10,5 +12,11 @@ namespace nacre {
 // Marks the wide values of vertices that are read and written only by kernels that take bf16. The
 // marks are in Plan::narrow and in the operands of the programs.
 void narrow_values(Plan& plan);
+
+// Returns whether a rank stores the rows of a communication kernel, operand and result, as bf16.
+bool moves_bf16(const Plan& plan, const Kernel& kernel);
+// Returns the bytes of an element as this rank stores it and, where all ranks store alike, sends
+// it.
+double stored_bytes(const Plan& plan, const Kernel& kernel);
 
 }  // namespace nacre

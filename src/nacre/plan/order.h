@@ -12,7 +12,7 @@ int64_t peak_live_bytes(const Plan& plan, const Blocks& blocks);
 // The values that are alive at that kernel.
 struct LivePeak {
   size_t kernel = 0;
-  std::vector<std::pair<NodeRef, int64_t>> values;  // with their bytes, largest first
+  std::vector<std::pair<NodeRef, int64_t>> values;  // values and their bytes, largest first
 };
 LivePeak live_at_peak(const Plan& plan, const Blocks& blocks);
 std::string peak_text(const Plan& plan, const LivePeak& peak);

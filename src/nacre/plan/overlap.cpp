@@ -93,4 +93,48 @@ void overlap_communication(Plan& plan, const Blocks& blocks) {
   if (blocks.links() != nullptr) Overlap(plan, blocks).run();
 }
 
+std::vector<size_t> ends_of_kernels(const Plan& plan, bool overlap) {
+  std::vector<size_t> ends;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const Kernel& kernel = plan.kernels[k];
+    size_t end = k + 1;
+    if (kernel.kind == KernelKind::exchange && overlap && !kernel.once) {
+      const auto reads = [&](const Kernel& other) {
+        return std::find(other.reads.begin(), other.reads.end(), kernel.root) != other.reads.end();
+      };
+      while (end < plan.kernels.size() && !reads(plan.kernels[end])) ++end;
+    }
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+std::vector<PlannedAction> step_actions(const Plan& plan, bool overlap) {
+  using What = PlannedAction::What;
+  std::vector<PlannedAction> actions;
+  const std::vector<size_t> ends = ends_of_kernels(plan, overlap);
+  std::vector<size_t> pending;  // kernels that communicate, in their order
+  const auto finish_before = [&](size_t k) {
+    std::erase_if(pending, [&](size_t p) {
+      if (ends[p] <= k) actions.push_back({p, What::finish});
+      return ends[p] <= k;
+    });
+  };
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const Kernel& kernel = plan.kernels[k];
+    if (kernel.once) continue;
+    const bool split = overlap && kernel.early.rows > 0;
+    if (split) actions.push_back({k, What::early});
+    finish_before(k);
+    if (kernel.kind == KernelKind::exchange) {
+      actions.push_back({k, What::start});
+      pending.push_back(k);
+    } else {
+      actions.push_back({k, split ? What::rest : What::run});
+    }
+  }
+  finish_before(plan.kernels.size());
+  return actions;
+}
+
 }  // namespace nacre

@@ -10,4 +10,23 @@ namespace nacre {
 // order of the communication kernels stays, because it is that of all ranks.
 void overlap_communication(Plan& plan, const Blocks& blocks);
 
+// Returns, for each kernel, the kernel before which it must have ended. With `overlap`, this is for
+// a communication kernel the first one that reads its result, or the end of the step. Any other
+// kernel must have ended before the next one. If the first reader has early rows, these are
+// computed before the communication ends.
+std::vector<size_t> ends_of_kernels(const Plan& plan, bool overlap);
+
+// One action of a step: a kernel, one of the two halves of a communication, or one of the two parts
+// of a kernel with early rows.
+struct PlannedAction {
+  enum class What : uint8_t { run, start, finish, early, rest };
+  size_t kernel = 0;
+  What what = What::run;
+  friend bool operator==(const PlannedAction&, const PlannedAction&) = default;
+};
+
+// Returns what a step does, one action after the other. Without `overlap`, every communication ends
+// where it starts, and all rows of a kernel are computed together.
+std::vector<PlannedAction> step_actions(const Plan& plan, bool overlap);
+
 }  // namespace nacre

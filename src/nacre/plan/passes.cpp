@@ -11,6 +11,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/dfg/distribute.h"
 #include "nacre/dfg/recompute.h"
+#include "nacre/plan/early_rows.h"
 #include "nacre/plan/factors.h"
 #include "nacre/plan/order.h"
 #include "nacre/plan/overlap.h"
@@ -78,7 +79,8 @@ const std::vector<Pass>& pass_table() {
        "after the choices, which are those of one device, and before recompute, which keeps what ranks sent",
        "ranks cannot compute without the rows of their neighbours",
        [](Draft& d) {
-         if (d.blocks.links() != nullptr) d.plan.dfg = distribute(d.plan.dfg, d.plan.options.halo_rows);
+         if (d.blocks.links() == nullptr) return;
+         d.plan.dfg = distribute(d.plan.dfg, d.plan.options.halo_rows, d.blocks.views());
        }},
       {"recompute", "after all passes that merge equal nodes: what is computed again is equal to what was dropped",
        "it carries out what --recompute chose", recompute_dropped},
@@ -103,6 +105,13 @@ const std::vector<Pass>& pass_table() {
        }},
       {"choose_variants", "after the passes that change kernels: the variants of a kernel depend on all of it", nullptr,
        choose_variants},
+      {"choose_early_rows", "after choose_variants: some variants of a kernel cannot compute their rows in two parts",
+       nullptr,
+       [](Draft& d) {
+         if (d.blocks.links() == nullptr) return;
+         const bool gpu = d.device != nullptr && d.device->gpu;
+         choose_early_rows(d.plan, d.blocks, gpu ? &nominal_gpu() : &nominal_cpu(), gpu);
+       }},
       {"validate", "last: it checks what all passes together have made", "an unsound plan must not run",
        [](Draft& d) { validate(d.plan, d.blocks); }},
   };
@@ -123,6 +132,10 @@ void check_disabled_passes(const std::set<std::string>& names, const std::string
 
 Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
   return run_until("apply_choices", dfg, blocks, options);
+}
+
+Dfg undistributed_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {
+  return run_until("distribute", dfg, blocks, options);
 }
 
 Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options) {

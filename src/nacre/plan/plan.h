@@ -20,7 +20,9 @@
 #include "nacre/kernel/blocks.h"
 #include "nacre/kernel/direction.h"
 #include "nacre/kernel/program.h"
+#include "nacre/kernel/row_span.h"
 #include "nacre/kernel/tail_product.h"
+#include "nacre/plan/placement.h"
 #include "nacre/plan/sites.h"
 
 namespace nacre {
@@ -47,7 +49,7 @@ enum class KernelKind : uint8_t {
   loss,             // nll, bce and their gradients
   moments,          // column_moments and standardize_grad
   copy,             // whole rows as they are: joined, cut, or with rows of zeros after them
-  exchange,         // communication with other ranks: exchange, exchange_add, all_reduce
+  exchange,         // communication with other ranks
   reference,        // the plain implementation of one node
   // Kinds after this line run on the host even in plans for a GPU. runs_on_host() returns true for
   // them as long as family_of() (plan/variants/place.cpp) names no family of theirs.
@@ -81,6 +83,14 @@ struct VariantChoice {
   friend bool operator==(const VariantChoice&, const VariantChoice&) = default;
 };
 
+// The rows that a kernel computes while rows of other ranks still travel, if it waits for these:
+// the first ones (early_rows.h). It computes the rest when they have arrived.
+struct EarlyPart {
+  int64_t rows = 0;  // 0: all rows are computed together
+  double share = 0;  // of the kernel's work
+  std::string why;   // Why there are none. Empty if there are some, or if the kernel does not wait.
+};
+
 struct Kernel {
   KernelKind kind = KernelKind::reference;
   NodeRef root = -1;
@@ -101,6 +111,10 @@ struct Kernel {
   PartitionTable table;   // for gtask, gtask_grad, lstm and its gradients: how the edges are cut
   RowProgram tail;
   bool once = false;  // depends on no parameter, so it is computed once before training
+  EarlyPart early;
+  // The rows that a bound kernel computes. In a plan, a kernel has all its rows; the engine binds a
+  // kernel with early rows in two parts.
+  RowSpan rows;
   // The fewest bytes that the work must move: each stored operand read once, each result written
   // once.
   double floor_bytes = 0;
@@ -108,6 +122,12 @@ struct Kernel {
   std::string why;  // Why faster implementations declined. Empty if the first choice was taken.
   // How the kernel runs on the plan's device. Empty if the plan was made without a device.
   std::vector<VariantChoice> variants;
+  // For exchange: whether each rank stores the rows as bf16. Empty if all ranks store them as this
+  // one does.
+  std::vector<char> narrow_ranks;
+  // For exchange: the mean bytes of an element that comes from another rank; 0 if elements travel
+  // as this rank stores them.
+  double travel_bytes = 0;
 };
 
 // Which products a back end computes together: those with at least `rows` rows (0 means none) and
@@ -144,7 +164,10 @@ struct PlanOptions {
   // A product that only the tail of another product adds to its own is computed in that kernel.
   JoinedProducts join_products;
   // Which rows travel between ranks (dfg/distribute.h). Without effect on one device.
-  HaloRows halo_rows = HaloRows::late;
+  RankPlacement halo_rows;
+  // From a decision (variants.h) to the variant that all kernels take which do not decline it. Only
+  // plan files name such variants.
+  std::map<std::string, std::string> variants;
   // Names of passes (passes.cpp) that are left out.
   std::set<std::string> disabled_passes;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
@@ -165,11 +188,17 @@ struct Plan {
   NodeVector<NodeRef> alias;  // the node whose memory a node shares (itself unless it is a reshape)
   NodeVector<char> again;     // whether a node computes a dropped value again; empty if none does
   NodeVector<char> narrow;    // whether a value is stored as bf16; empty if none is
+  // How the rows that travel between ranks were chosen; empty on one device.
+  PlacementChoice placement;
   std::vector<PassTime> passes;
 };
 
 // Returns the DFG as the passes before the choices leave it. Sites are found in it.
 Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
+
+// Returns the DFG after the choices of the plan, before it is distributed. The sites of the ranks
+// are found in this DFG.
+Dfg undistributed_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
 
 // Returns the DFG with the choices made. Values that can be computed again are found in it.
 Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);

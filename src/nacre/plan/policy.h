@@ -28,7 +28,7 @@ struct PlanRequest {
   // Auto plans by rules, so that the speed of the machine does not affect the rounding.
   bool deterministic = false;
   int epochs = 200;
-  int64_t memory_limit = 0;  // in bytes; 0 means what the machine has free
+  int64_t memory_limit = 0;  // bytes; 0 means what the machine has free
   bool use_cache = true;
   // Auto drops values if that saves much memory for little time, and always if it must.
   bool recompute = true;
@@ -65,7 +65,7 @@ struct PlanningInput {
   std::string device_type = {};  // "cpu" or "cuda", for the key of the plan cache
   // Part of the same key: plans found with other kernels are not used.
   std::string kernels_version = {};
-  std::function<int64_t()> available_bytes = {};  // of the device's memory
+  std::function<int64_t()> available_bytes = {};  // returns the free bytes of the device's memory
   // Returns the measured profile of the device; null: predictions stay nominal.
   std::function<DeviceProfile()> profile = {};
   // Makes a timer that takes at most `memory` bytes; a step of the plan by rules takes

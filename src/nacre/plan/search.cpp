@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
@@ -40,7 +41,7 @@ struct Estimate {
   std::vector<Work> work;  // work of each kernel
   std::vector<std::string> signatures;
   double seconds = 0;    // timings where there are any, predictions otherwise
-  double predicted = 0;  // predictions alone
+  double predicted = 0;  // seconds by predictions alone
 };
 
 class Search {
@@ -75,7 +76,7 @@ class Search {
   };
   struct Group {
     std::string name;
-    std::vector<Option> options;                                 // best first
+    std::vector<Option> options;                                 // options, the best first
     std::function<void(PlanOptions&, const PlanOptions&)> take;  // copies the choice of this group
   };
 
@@ -270,7 +271,7 @@ class Search {
     std::string name;
     PlanOptions options;
     Estimate estimate;
-    double step = -1;  // measured seconds
+    double step = -1;  // measured seconds; negative if there are none
     bool fits() const { return estimate.seconds < kDoesNotFit; }
   };
 
@@ -336,11 +337,15 @@ SearchResult search_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions
 }
 
 double predict_plan(const Plan& plan, const Blocks& blocks, const SearchOptions& how) {
-  double seconds = 0;
+  double sum = 0;
   for (const Kernel& k : plan.kernels) {
-    seconds += how.model->predict(kernel_work(k, plan, blocks, how.cache_bytes)) / (k.once ? how.epochs : 1);
+    Work work = kernel_work(k, plan, blocks, how.cache_bytes);
+    double seconds = 0;
+    if (k.kind == KernelKind::exchange && how.link_bytes_per_second > 0)
+      seconds = std::exchange(work[Feature::far_bytes], 0.0) / how.link_bytes_per_second;
+    sum += (seconds + how.model->predict(work)) / (k.once ? how.epochs : 1);
   }
-  return seconds;
+  return sum;
 }
 
 }  // namespace nacre

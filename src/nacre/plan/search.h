@@ -34,7 +34,10 @@ struct SearchOptions {
   int64_t cache_bytes = nominal_cpu().cache_bytes;
   double epochs = 100;        // what is computed once counts as a share of an epoch
   double budget_seconds = 0;  // seconds for timing; 0 means predictions alone
-  int64_t memory_limit = 0;   // bytes that the values of a step may take; 0 means any number
+  // The measured rate in bytes per second at which rows of other ranks come in; 0 means the rate of
+  // far memory in the cost model.
+  double link_bytes_per_second = 0;
+  int64_t memory_limit = 0;  // bytes that the values of a step may take; 0 if there is no limit
   // bytes that the values of a step may take in plans that keep what could be computed again; 0
   // means any number
   int64_t keep_limit = 0;
@@ -63,7 +66,7 @@ struct SearchResult {
   PlanOptions options;
   std::vector<Candidate> candidates;
   std::vector<Timing> samples;  // the kernels that were timed
-  double predicted = 0;         // for an epoch of the chosen plan
+  double predicted = 0;         // predicted seconds of an epoch of the chosen plan
   double seconds = 0;           // duration of the search
 };
 

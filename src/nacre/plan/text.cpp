@@ -8,6 +8,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
+#include "nacre/plan/early_rows.h"
 #include "nacre/plan/passes.h"
 #include "nacre/plan/variants.h"
 
@@ -40,6 +41,7 @@ std::string kernel_lines(const Plan& plan, size_t i) {
   text += fmt::format("({})\n", node_list(plan.dfg, k.nodes));
   if (!k.table.empty()) text += fmt::format("       gTasks: {}\n", k.table.text());
   if (!k.why.empty()) text += fmt::format("       not faster: {}\n", k.why);
+  if (const std::string early = early_rows_text(k); !early.empty()) text += fmt::format("       {}\n", early);
   return text + variants_text(k);
 }
 
@@ -96,6 +98,32 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
 
 namespace {
 
+void check_variant(const std::string& decision, const std::string& variant, const std::string& where) {
+  if (!is_variant(decision, variant))
+    throw UserError(where, fmt::format("names an unknown variant '{}' of {}", variant, decision));
+}
+
+// The choice of all sites as a text; if sites differ, an object with the choice of each.
+json placement_object(const RankPlacement& placement) {
+  if (placement.sites.empty()) return halo_rows_name(placement.usual);
+  json object = {{"usual", halo_rows_name(placement.usual)}};
+  for (const auto& [site, rows] : placement.sites) object[rank_site_name(site)] = halo_rows_name(rows);
+  return object;
+}
+
+RankPlacement placement_of(const json& j) {
+  RankPlacement placement;
+  if (j.is_string()) return {parse_halo_rows(j.get<std::string>()), {}};
+  for (const auto& [name, rows] : j.get<std::map<std::string, std::string>>()) {
+    if (name == "usual") {
+      placement.usual = parse_halo_rows(rows);
+    } else {
+      placement.sites[parse_rank_site(name)] = parse_halo_rows(rows);
+    }
+  }
+  return placement;
+}
+
 json options_object(const PlanOptions& o) {
   json object = {{"fuse", o.fuse},
                  {"hoist", o.hoist},
@@ -109,7 +137,8 @@ json options_object(const PlanOptions& o) {
                  {"vertex_factors", o.vertex_factors},
                  {"join_products", {o.join_products.rows, o.join_products.columns}},
                  {"join_typed", o.join_products.typed}};
-  if (o.halo_rows != PlanOptions().halo_rows) object["halo_rows"] = halo_rows_name(o.halo_rows);
+  if (o.halo_rows != RankPlacement()) object["halo_rows"] = placement_object(o.halo_rows);
+  if (!o.variants.empty()) object["variants"] = o.variants;
   if (!o.disabled_passes.empty()) object["disabled_passes"] = o.disabled_passes;
   return object;
 }
@@ -130,7 +159,9 @@ PlanOptions options_of(const json& j, const std::string& where) {
     o.vertex_factors = j.value("vertex_factors", false);
     const auto joined = j.value("join_products", std::array<int64_t, 2>{});
     o.join_products = {joined[0], joined[1], j.value("join_typed", false)};
-    o.halo_rows = parse_halo_rows(j.value("halo_rows", halo_rows_name(o.halo_rows)));
+    if (j.contains("halo_rows")) o.halo_rows = placement_of(j.at("halo_rows"));
+    o.variants = j.value("variants", std::map<std::string, std::string>());
+    for (const auto& [decision, variant] : o.variants) check_variant(decision, variant, "variants");
     o.disabled_passes = j.value("disabled_passes", std::set<std::string>());
     check_disabled_passes(o.disabled_passes, "disabled_passes");
     for (const auto& [kernel, table] : o.tables) PartitionTable::parse(table);
@@ -166,14 +197,18 @@ std::string plan_json(const Plan& plan) {
                   {"flops", k.flops}};
     if (!k.table.empty()) entry["table"] = k.table.text();
     if (!k.why.empty()) entry["why"] = k.why;
+    if (k.early.rows > 0) entry["early"] = {{"rows", k.early.rows}, {"share", k.early.share}};
+    if (!k.early.why.empty()) entry["not_early"] = k.early.why;
     for (const VariantChoice& v : k.variants)
       entry["variants"].push_back({{"decision", v.decision}, {"variant", v.variant}, {"why", v.why}});
     kernels.push_back(std::move(entry));
   }
-  return json{{"format", "nacre-plan"},     {"version", 1},
-              {"name", plan.name},          {"options", options_object(plan.options)},
-              {"dfg", print_dfg(plan.dfg)}, {"kernels", std::move(kernels)}}
-      .dump(2);
+  json object = {{"format", "nacre-plan"},     {"version", 1},
+                 {"name", plan.name},          {"options", options_object(plan.options)},
+                 {"dfg", print_dfg(plan.dfg)}, {"kernels", std::move(kernels)}};
+  if (!plan.placement.sites.empty())
+    object["placement"] = parse_json<json>(placement_json(plan.placement), "placement");
+  return object.dump(2);
 }
 
 namespace {
@@ -188,8 +223,7 @@ void take_variants(Plan& plan, const json& kernels, const std::string& where) {
     for (const json& v : entry.value("variants", json::array())) {
       const VariantChoice named{v.at("decision").get<std::string>(), v.at("variant").get<std::string>(), ""};
       if (named.variant.empty()) continue;
-      if (!is_variant(named.decision, named.variant))
-        throw UserError(where, fmt::format("names an unknown variant '{}' of {}", named.variant, named.decision));
+      check_variant(named.decision, named.variant, where);
       kernel.variants.push_back(named);
     }
   }

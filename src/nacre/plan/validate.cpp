@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "nacre/base/error.h"
+#include "nacre/plan/early_rows.h"
 #include "nacre/plan/passes.h"
 
 namespace nacre {
@@ -8,7 +9,7 @@ namespace {
 
 class Validator {
  public:
-  Validator(const Plan& plan, const Blocks& blocks) : plan_(plan), dfg_(plan.dfg) {
+  Validator(const Plan& plan, const Blocks& blocks) : plan_(plan), dfg_(plan.dfg), blocks_(blocks) {
     dfg_.validate();
     NACRE_CHECK(blocks.num_layers() >= dfg_.num_layers(), "the plan spans more layers than there are blocks");
     NACRE_CHECK(plan.stored.covers(dfg_) && plan.alias.covers(dfg_), "the plan's tables do not match its DFG");
@@ -54,6 +55,9 @@ class Validator {
       NACRE_CHECK(!k.once || dfg_[r].op != Op::param, at + " runs once but reads a parameter");
     }
     check_operands(k, at);
+    NACRE_CHECK(k.rows.all(), at + " has not all its rows");
+    NACRE_CHECK(k.early.rows >= 0 && (k.early.rows == 0 || k.early.rows <= walked_rows(plan_, k, blocks_)),
+                at + " has more early rows than rows");
     for (const NodeRef w : k.writes) {
       check_ref(w, at);
       NACRE_CHECK(!written(w), at + " writes node " + std::to_string(w) + " again");
@@ -84,6 +88,7 @@ class Validator {
 
   const Plan& plan_;
   const Dfg& dfg_;
+  const Blocks& blocks_;
   NodeVector<char> written_;
 };
 

@@ -27,7 +27,7 @@ class Decisions {
   template <class Facts>
   void add(const VariantList<Facts>& list, const Facts& facts) {
     const std::vector<Judged> all = judge(list, facts, device_);
-    const std::string_view planned = planned_variant(kernel_.kernel, list.decision);
+    const std::string_view planned = named_variant(list.decision);
     if (planned.empty() && list.timed && needs_timing(all)) {
       records.push_back(record_untimed(list.decision, all));
       return;
@@ -41,9 +41,29 @@ class Decisions {
   std::vector<VariantChoice> records;
 
  private:
+  // Returns the variant that a plan file names, for this kernel or for all kernels.
+  std::string_view named_variant(const char* decision) const {
+    const std::string_view own = planned_variant(kernel_.kernel, decision);
+    if (!own.empty()) return own;
+    const auto& all = kernel_.plan.options.variants;
+    const auto found = all.find(decision);
+    return found == all.end() ? std::string_view() : std::string_view(found->second);
+  }
+
   const PlannedKernel& kernel_;
   const DeviceTraits& device_;
 };
+
+void decide_sums(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
+  const SpmmFacts facts = spmm_facts(k);
+  made.add(spmm_tile_variants(), facts);
+  if (device.part.shares_cache()) {
+    Kernel decided;
+    decided.variants = made.records;
+    made.add(spmm_source_variants(), {facts, planned_tiles(decided, facts)});
+  }
+  made.add(spmm_weight_variants(), facts);
+}
 
 void decide_pair_sums(const PlannedKernel& k, Decisions& made) {
   const PairSumFacts facts = pair_sum_facts(k);
@@ -165,8 +185,7 @@ std::vector<VariantChoice> decide(const PlannedKernel& k, const DeviceTraits& de
         decide_typed(k, made);
         break;
       }
-      made.add(spmm_tile_variants(), spmm_facts(k));
-      made.add(spmm_weight_variants(), spmm_facts(k));
+      decide_sums(k, device, made);
       [[fallthrough]];
     case KernelKind::reduce:
     case KernelKind::gtask:
@@ -205,11 +224,11 @@ bool is_variant(std::string_view decision, std::string_view variant) {
   return has(place_variants(), decision, variant) || has(product_variants(), decision, variant) ||
          has(product_block_variants(), decision, variant) || has(product_run_variants(), decision, variant) ||
          has(spmm_tile_variants(), decision, variant) || has(spmm_weight_variants(), decision, variant) ||
-         has(row_shape_variants(), decision, variant) || has(pair_sum_variants(), decision, variant) ||
-         has(pair_row_variants(), decision, variant) || has(lstm_variants(), decision, variant) ||
-         has(typed_reduce_variants(), decision, variant) || has(pair_product_variants(), decision, variant) ||
-         has(typed_grad_variants(), decision, variant) || has(typed_rows_variants(), decision, variant) ||
-         has(typed_rows_grad_variants(), decision, variant);
+         has(spmm_source_variants(), decision, variant) || has(row_shape_variants(), decision, variant) ||
+         has(pair_sum_variants(), decision, variant) || has(pair_row_variants(), decision, variant) ||
+         has(lstm_variants(), decision, variant) || has(typed_reduce_variants(), decision, variant) ||
+         has(pair_product_variants(), decision, variant) || has(typed_grad_variants(), decision, variant) ||
+         has(typed_rows_variants(), decision, variant) || has(typed_rows_grad_variants(), decision, variant);
 }
 
 }  // namespace nacre

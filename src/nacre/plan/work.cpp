@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nacre/plan/narrow.h"
 #include "nacre/plan/operands.h"
 
 namespace nacre {
@@ -10,8 +11,8 @@ namespace {
 
 class Counter {
  public:
-  Counter(const Kernel& k, const Plan& plan, const Blocks& blocks, int64_t cache)
-      : k_(k), dfg_(plan.dfg), blocks_(blocks), cache_(static_cast<double>(cache)) {}
+  Counter(const Kernel& k, const Plan& plan, RowsOf rows, int64_t cache)
+      : k_(k), plan_(plan), dfg_(plan.dfg), rows_(rows), cache_(static_cast<double>(cache)) {}
 
   Work run() {
     w_.kind = kernel_name(k_.kind);
@@ -23,16 +24,19 @@ class Counter {
   }
 
  private:
-  double rows(NodeRef i) const { return static_cast<double>(blocks_.rows(dfg_[i].type.space)); }
+  double rows(NodeRef i) const { return rows_(dfg_[i].type.space); }
   double width(NodeRef i) const { return static_cast<double>(dfg_[i].type.row_size()); }
-  double bytes(NodeRef i) const { return rows(i) * width(i) * static_cast<double>(dtype_size(dfg_[i].type.dtype)); }
+  bool narrow(NodeRef i) const { return !plan_.narrow.empty() && plan_.narrow[i] != 0; }
+  double bytes(NodeRef i) const {
+    return rows(i) * width(i) * static_cast<double>(dtype_size(narrow(i) ? DType::bf16 : dfg_[i].type.dtype));
+  }
 
   void stream(NodeRef i) {
     if (i >= 0) w_[Feature::stream_bytes] += bytes(i);
   }
   // Counts `count` rows of the memory of node i, which are read in no order.
   void gather(NodeRef i, double count) {
-    const double total = count * width(i) * 4;
+    const double total = count * width(i) * (narrow(i) ? 2 : 4);
     const double near = std::min(1.0, cache_ / std::max(1.0, bytes(i)));
     w_[Feature::near_bytes] += total * near;
     w_[Feature::far_bytes] += total * (1 - near);
@@ -41,11 +45,11 @@ class Counter {
     w_[Feature::flops] += 2 * count * static_cast<double>(w[0]) * static_cast<double>(w[1]);
   }
 
-  const Graph& graph() const { return blocks_.layer(walked_layer(dfg_, k_)); }
-  double edges() const { return static_cast<double>(graph().num_edges()); }
+  int layer() const { return walked_layer(dfg_, k_); }
+  double edges() const { return rows_(Space::edge(layer())); }
   double pairs() const {
     const bool dst = k_.direction == Direction::by_dst;
-    return static_cast<double>(graph().count_pairs(dst ? End::dst : End::src));
+    return rows_(dst ? Space::pair_dst(layer()) : Space::pair_src(layer()));
   }
   void walk_edges() {
     w_[Feature::edges] += edges();
@@ -160,10 +164,15 @@ class Counter {
   // Counts the rows that come from other ranks as rows that lie far away. A rank gets as many rows
   // for its halo as it gives back in an exchange_add.
   void count_exchange() {
-    const NodeRef x = dfg_[k_.root].inputs[0];
+    const Node& root = dfg_[k_.root];
+    const NodeRef x = root.inputs[0];
     stream(x);
-    const double halo = std::abs(rows(k_.root) - rows(x)) * width(x) * 4;
-    w_[Feature::far_bytes] += dfg_[k_.root].op == Op::all_reduce ? bytes(x) : halo;
+    const double more = std::abs(rows(k_.root) - rows(x));
+    double far = more * width(x);
+    if (root.op == Op::all_reduce) far = rows(x) * width(x);
+    if (root.op == Op::to_columns) far = more * static_cast<double>(root.ints[2]);
+    if (root.op == Op::to_rows) far = rows(k_.root) * (width(k_.root) - static_cast<double>(root.ints[2]));
+    w_[Feature::far_bytes] += far * (k_.travel_bytes > 0 ? k_.travel_bytes : stored_bytes(plan_, k_));
   }
 
   // Rows of a vertex value that are read by pair are gathered; rows of the pairs themselves come in
@@ -179,14 +188,13 @@ class Counter {
   // Guesses the number of gTasks of a table without partitioning: exact entries cut what they
   // restrict.
   double tasks() const {
-    const Graph& g = graph();
     const auto cut = [&](Location l, Attribute a, double values) {
       const Restriction& r = k_.table.at(l, a);
       return r.kind == Restriction::exact ? values / static_cast<double>(r.k) : 1.0;
     };
-    const double by_type = cut(Location::edge, Attribute::type, g.num_edge_types());
-    const double by_dst = cut(Location::dst, Attribute::id, static_cast<double>(g.num_dst()));
-    const double by_src = cut(Location::src, Attribute::id, static_cast<double>(g.num_src()));
+    const double by_type = cut(Location::edge, Attribute::type, rows_(Space::type()));
+    const double by_dst = cut(Location::dst, Attribute::id, rows_(Space::vertex(layer() + 1)));
+    const double by_src = cut(Location::src, Attribute::id, rows_(Space::halo(layer())));
     const double by_edge = cut(Location::edge, Attribute::id, edges());
     return std::min(edges(), std::max(by_edge, by_type * by_dst * by_src));
   }
@@ -222,13 +230,13 @@ class Counter {
 
   void count_program(const RowProgram& p) {
     if (p.empty()) return;
-    const double count = static_cast<double>(blocks_.rows(p.domain));
+    const double count = rows_(p.domain);
     for (const Micro& m : p.code) {
       const double out = m.out < 0 ? 0 : static_cast<double>(p.widths[m.out]);
       const NodeRef operand = m.operand < 0 ? -1 : p.operands[m.operand];
       switch (m.op) {
         case MicroOp::load:
-          w_[Feature::stream_bytes] += count * out * 4;
+          w_[Feature::stream_bytes] += count * out * (narrow(operand) ? 2 : 4);
           break;
         case MicroOp::load_src:
         case MicroOp::load_dst:
@@ -260,8 +268,9 @@ class Counter {
   }
 
   const Kernel& k_;
+  const Plan& plan_;
   const Dfg& dfg_;
-  const Blocks& blocks_;
+  RowsOf rows_;
   double cache_;
   Work w_;
 };
@@ -269,7 +278,12 @@ class Counter {
 }  // namespace
 
 Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, int64_t cache_bytes) {
-  return Counter(kernel, plan, blocks, cache_bytes).run();
+  return kernel_work(
+      kernel, plan, [&](Space space) { return static_cast<double>(blocks.rows(space)); }, cache_bytes);
+}
+
+Work kernel_work(const Kernel& kernel, const Plan& plan, RowsOf rows, int64_t cache_bytes) {
+  return Counter(kernel, plan, rows, cache_bytes).run();
 }
 
 }  // namespace nacre

@@ -2,12 +2,18 @@
 // cost model, and `nacre explain` reports it.
 #pragma once
 
+#include "nacre/base/function_ref.h"
 #include "nacre/cost/nominal.h"
 #include "nacre/plan/plan.h"
 
 namespace nacre {
 
+// A function that returns how many rows a space has on the device, or on the rank, where the work
+// is done. The graph itself need not be there.
+using RowsOf = FunctionRef<double(Space)>;
+
 // Gathered rows of a table that is no larger than `cache_bytes` count as near.
 Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, int64_t cache_bytes);
+Work kernel_work(const Kernel& kernel, const Plan& plan, RowsOf rows, int64_t cache_bytes);
 
 }  // namespace nacre

@@ -10,6 +10,8 @@
 
 namespace nacre {
 
+class Locality;
+
 // Graphs with more vertices than this use a hash table, because a table with an entry per vertex
 // would take more memory and miss the cache more often.
 constexpr int64_t kMaxDirectNodes = int64_t{1} << 25;
@@ -58,10 +60,14 @@ class HopSampler : public BatchSampler {
   int64_t num_seeds_ = 0;
 };
 
+// Make a sampler for the batches of one thread. With `locality`, it prefers near vertices
+// (locality.h).
 std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops,
-                                                    int64_t max_direct = kMaxDirectNodes);
+                                                    int64_t max_direct = kMaxDirectNodes,
+                                                    const Locality* locality = nullptr);
 std::unique_ptr<BatchSampler> make_layer_sampler(const Graph& graph, const SampleOptions& options, int hops,
-                                                 int64_t max_direct = kMaxDirectNodes);
+                                                 int64_t max_direct = kMaxDirectNodes,
+                                                 const Locality* locality = nullptr);
 
 extern template class HopSampler<DirectTable>;
 extern template class HopSampler<HashTable>;

@@ -16,6 +16,7 @@
 
 #include "nacre/sample/draw.h"
 #include "nacre/sample/hop_sampler.h"
+#include "nacre/sample/locality.h"
 #include "nacre/sample/pick.h"
 
 namespace nacre {
@@ -24,8 +25,8 @@ namespace {
 template <class Table>
 class LayerSampler final : public HopSampler<Table> {
  public:
-  LayerSampler(const Graph& graph, const SampleOptions& options, int hops)
-      : HopSampler<Table>(graph, options, hops), candidates_(graph.num_nodes()) {}
+  LayerSampler(const Graph& graph, const SampleOptions& options, int hops, const Locality* locality)
+      : HopSampler<Table>(graph, options, hops), candidates_(graph.num_nodes()), locality_(locality) {}
 
  private:
   using HopSampler<Table>::graph_;
@@ -35,6 +36,7 @@ class LayerSampler final : public HopSampler<Table> {
   void choose(int index, Hop& hop) override {
     const int fanout = options_.fanout[index];
     weigh(hop);
+    if (locality_ != nullptr) prefer_near(index);
     scale_.assign(ids_.size(), fanout < 0 ? 1.0f : 0.0f);
     if (fanout >= 0) draw_vertices(static_cast<uint32_t>(index), fanout);
     keep_edges(hop, fanout >= 0);
@@ -65,6 +67,15 @@ class LayerSampler final : public HopSampler<Table> {
         const double share = sum > 0 ? (options_.weighted ? graph_.edge_weight()[e] : 1.0) / sum : 0;
         importance_[candidate] += share * share;
       }
+    }
+  }
+
+  // The importance of near candidates counts more.
+  void prefer_near(int index) {
+    const double scale = locality_->scale();
+    const std::span<const uint8_t> preferred = locality_->preferred(index);
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (preferred[ids_[i]] != 0) importance_[i] *= scale;
     }
   }
 
@@ -112,19 +123,22 @@ class LayerSampler final : public HopSampler<Table> {
   std::vector<double> keys_;
   std::vector<NodeId> of_edge_;  // candidate at the source of every edge into the frontier
   Picker picker_;
+  const Locality* locality_;  // null: no vertex is preferred
 };
 
 }  // namespace
 
 std::unique_ptr<BatchSampler> make_layer_sampler(const Graph& graph, const SampleOptions& options, int hops,
-                                                 int64_t max_direct) {
-  if (graph.num_nodes() > max_direct) return std::make_unique<LayerSampler<HashTable>>(graph, options, hops);
-  return std::make_unique<LayerSampler<DirectTable>>(graph, options, hops);
+                                                 int64_t max_direct, const Locality* locality) {
+  if (graph.num_nodes() > max_direct) {
+    return std::make_unique<LayerSampler<HashTable>>(graph, options, hops, locality);
+  }
+  return std::make_unique<LayerSampler<DirectTable>>(graph, options, hops, locality);
 }
 
 namespace {
 
-MakeBatchSampler prepare(const Graph& graph, const SampleOptions& options, int hops) {
+MakeBatchSampler prepare_layer(const Graph& graph, const SampleOptions& options, int hops) {
   return [&graph, &options, hops] { return make_layer_sampler(graph, options, hops); };
 }
 
@@ -135,7 +149,7 @@ std::vector<SamplerInfo> samplers_in_layer() {
            .paper = "LADIES",
            .synonyms = {"ladies", "layerwise"},
            .usual_fanout = 512,
-           .prepare = prepare}};
+           .prepare = prepare_layer}};
 }
 
 }  // namespace nacre

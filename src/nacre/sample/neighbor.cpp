@@ -5,6 +5,7 @@
 #include "nacre/base/error.h"
 #include "nacre/sample/draw.h"
 #include "nacre/sample/hop_sampler.h"
+#include "nacre/sample/locality.h"
 #include "nacre/sample/pick.h"
 
 namespace nacre {
@@ -62,7 +63,8 @@ struct Row {
 template <class Table>
 class NeighborSampler final : public HopSampler<Table> {
  public:
-  using HopSampler<Table>::HopSampler;
+  NeighborSampler(const Graph& graph, const SampleOptions& options, int hops, const Locality* locality)
+      : HopSampler<Table>(graph, options, hops), locality_(locality) {}
 
  private:
   using HopSampler<Table>::graph_;
@@ -72,6 +74,8 @@ class NeighborSampler final : public HopSampler<Table> {
   void choose(int index, Hop& hop) override {
     const bool by_type = !options_.type_fanout.empty();
     fanout_ = by_type ? options_.type_fanout[index] : std::vector<int>{options_.fanout[index]};
+    near_scale_ = locality_ != nullptr ? locality_->scale() : 1;
+    if (near_scale_ != 1) preferred_ = locality_->preferred(index);
     find_rows(hop);
     hop.edges = this->pool_.template take<int64_t>(bound(hop.num_dst));
     const bool whole = std::all_of(fanout_.begin(), fanout_.end(), [](int k) { return k < 0; });
@@ -79,7 +83,7 @@ class NeighborSampler final : public HopSampler<Table> {
     hop.row_ptr[0] = 0;
     if (whole) {
       take_all(hop);
-    } else if (by_type || options_.weighted) {
+    } else if (by_type || options_.weighted || near_scale_ != 1) {
       choose_by_channel(index, hop);
     } else {
       choose_uniform(index, hop);
@@ -164,8 +168,8 @@ class NeighborSampler final : public HopSampler<Table> {
     }
   }
 
-  // Chooses edges by weight, or with a fan-out for every edge type: channel by channel, and then
-  // merged into the order of the row.
+  // Chooses edges by weight, with a fan-out for every edge type, or near ones more often: channel
+  // by channel, and then merged into the order of the row.
   void choose_by_channel(int index, Hop& hop) {
     int64_t at = 0;
     for (int64_t i = 0; i < hop.num_dst; ++i) {
@@ -194,11 +198,14 @@ class NeighborSampler final : public HopSampler<Table> {
 
   std::span<const Pick> pick_from(const draw::Stream& stream, const Row& row, std::span<const uint32_t> members,
                                   int count) {
-    if (!options_.weighted)
+    if (!options_.weighted && near_scale_ == 1)
       return picker_.uniform(stream, static_cast<uint32_t>(members.size()), count, options_.replace);
-    const float* weights = graph_.edge_weight().data() + row.begin;
     weights_.resize(members.size());
-    for (size_t i = 0; i < members.size(); ++i) weights_[i] = weights[members[i]];
+    for (size_t i = 0; i < members.size(); ++i) {
+      const int64_t edge = row.begin + members[i];
+      weights_[i] = options_.weighted ? graph_.edge_weight()[edge] : 1.0;
+      if (near_scale_ != 1 && preferred_[graph_.col_idx()[edge]] != 0) weights_[i] *= near_scale_;
+    }
     return picker_.weighted(stream, weights_, count, options_.replace);
   }
 
@@ -226,21 +233,24 @@ class NeighborSampler final : public HopSampler<Table> {
   std::vector<uint32_t> channel_ptr_;
   std::vector<double> weights_;
   std::vector<Pick> merged_;
+  const Locality* locality_;            // null: no vertex is preferred
+  double near_scale_ = 1;               // weight of preferred vertices in this hop
+  std::span<const uint8_t> preferred_;  // vertices that this hop prefers, if the weight is not 1
 };
 
 }  // namespace
 
 std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops,
-                                                    int64_t max_direct) {
+                                                    int64_t max_direct, const Locality* locality) {
   if (graph.num_nodes() > max_direct) {
-    return std::make_unique<NeighborSampler<HashTable>>(graph, options, hops);
+    return std::make_unique<NeighborSampler<HashTable>>(graph, options, hops, locality);
   }
-  return std::make_unique<NeighborSampler<DirectTable>>(graph, options, hops);
+  return std::make_unique<NeighborSampler<DirectTable>>(graph, options, hops, locality);
 }
 
 namespace {
 
-MakeBatchSampler prepare(const Graph& graph, const SampleOptions& options, int hops) {
+MakeBatchSampler prepare_neighbor(const Graph& graph, const SampleOptions& options, int hops) {
   return [&graph, &options, hops] { return make_neighbor_sampler(graph, options, hops); };
 }
 
@@ -251,7 +261,7 @@ std::vector<SamplerInfo> samplers_in_neighbor() {
            .synonyms = {"neighbour", "neighbors", "neighbours"},
            .uniform = true,
            .type_fanout = true,
-           .prepare = prepare}};
+           .prepare = prepare_neighbor}};
 }
 
 }  // namespace nacre

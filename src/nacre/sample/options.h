@@ -1,4 +1,4 @@
-// Checks of sampling options. Internal to the room.
+// Checks of sampling options, for samplers and for those who compute what samplers draw.
 #pragma once
 
 #include <vector>

@@ -157,7 +157,7 @@ std::unique_ptr<BatchSampler> make_saint_sampler(const Graph& graph, const Sampl
 
 namespace {
 
-MakeBatchSampler prepare(const Graph& graph, const SampleOptions& options, int layers) {
+MakeBatchSampler prepare_saint(const Graph& graph, const SampleOptions& options, int layers) {
   const auto shared = std::make_shared<const SaintShared>(graph, options);
   return [&graph, &options, layers, shared] { return make_saint_sampler(graph, options, layers, *shared); };
 }
@@ -165,7 +165,7 @@ MakeBatchSampler prepare(const Graph& graph, const SampleOptions& options, int l
 }  // namespace
 
 std::vector<SamplerInfo> samplers_in_saint() {
-  SamplerInfo info{.paper = "GraphSAINT", .draws_subgraph = true, .prepare = prepare};
+  SamplerInfo info{.paper = "GraphSAINT", .draws_subgraph = true, .prepare = prepare_saint};
   std::vector<SamplerInfo> all(3, info);
   all[0].name = "saint-vertex";
   all[0].synonyms = {"saint", "graphsaint", "saint-node"};

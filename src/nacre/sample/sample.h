@@ -97,7 +97,7 @@ using MakeBatchSampler = std::function<std::unique_ptr<BatchSampler>()>;
 // samplers_in_NAME()`, and its name stands in the list `samplers` of the room's CMakeLists.txt
 // (docs/add_a_sampler.md).
 struct SamplerInfo {
-  std::string name;  // as --sampler takes it
+  std::string name;  // name that --sampler takes
   // The method's name in its paper, for --help; may be empty.
   std::string paper;
   std::vector<std::string> synonyms = {};  // further names that --sampler takes

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "nacre/schedule/row_copy.h"
+#include "nacre/tensor/narrow_floats.h"
 
 namespace nacre {
 namespace {
@@ -18,33 +19,68 @@ constexpr int64_t kSendBytes = int64_t{8} << 20;
 
 }  // namespace
 
-LoaderContext::LoaderContext(const Sampler& s, Tensor f, FeatureSink& k, const LoaderOptions& o, BatchLoader::Prepare p)
+LoaderContext::LoaderContext(const Sampler& s, LoaderFeatures f, FeatureSink& k, const LoaderOptions& o,
+                             BatchLoader::Prepare p)
     : sampler(s),
       features(std::move(f)),
       sink(k),
       options(o),
       prepare(std::move(p)),
+      source(features.source),
       hops(s.layers()),
-      row_bytes(features.row_size() * dtype_size(features.dtype())),
+      row_bytes(features.sent_bytes()),
       chunk_rows(std::max<int64_t>(1, kChunkBytes / std::max<int64_t>(1, row_bytes))),
       clock(std::max(1, hops)) {}
 
+int64_t LoaderFeatures::sent_bytes() const {
+  if (stride > 0) return stride;
+  const DType type = is_narrow_float(rows.dtype()) && !as_stored ? DType::f32 : rows.dtype();
+  return rows.row_size() * dtype_size(type);
+}
+
+void LoaderContext::add_wanted(std::span<const NodeId> ids, std::vector<NodeId>& list) const {
+  if (!features.wanted) {
+    list.insert(list.end(), ids.begin(), ids.end());
+    return;
+  }
+  const std::vector<uint8_t>& wanted = *features.wanted;
+  for (const NodeId v : ids) {
+    if (wanted[v] == LoaderFeatures::kWanted) list.push_back(v);
+  }
+}
+
 void LoaderContext::look_up(std::span<const NodeId> ids, void* to) const {
-  if (row_bytes == 0) return;
-  const auto* from = static_cast<const char*>(features.raw());
+  const Tensor& rows = features.rows;
+  const int64_t stored = rows.row_size() * dtype_size(rows.dtype());
+  if (stored == 0) return;
+  const auto* from = static_cast<const char*>(rows.raw());
+  const auto row_of = [&](NodeId v) { return from + static_cast<int64_t>(v) * stored; };
   auto* out = static_cast<char*>(to);
-  const auto bytes = static_cast<size_t>(row_bytes);
-  if (row_bytes >= kLongRow) {
-    for (size_t i = 0; i < ids.size(); ++i)
-      copy_past_caches(out + i * bytes, from + static_cast<int64_t>(ids[i]) * row_bytes, bytes);
+  const auto bytes = static_cast<size_t>(stored);
+  const bool widens = is_narrow_float(rows.dtype()) && !features.as_stored;
+  if (stored >= kLongRow && !widens) {
+    for (const NodeId v : ids) {
+      copy_past_caches(out, row_of(v), bytes);
+      out += row_bytes;
+    }
     finish_copies();
     return;
   }
   constexpr size_t ahead = 8;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (i + ahead < ids.size()) __builtin_prefetch(from + static_cast<int64_t>(ids[i + ahead]) * row_bytes);
-    std::memcpy(out + i * bytes, from + static_cast<int64_t>(ids[i]) * row_bytes, bytes);
+  for (size_t i = 0; i < ids.size(); ++i, out += row_bytes) {
+    if (i + ahead < ids.size()) __builtin_prefetch(row_of(ids[i + ahead]));
+    if (widens) {
+      widen(rows.dtype(), reinterpret_cast<const uint16_t*>(row_of(ids[i])), reinterpret_cast<float*>(out),
+            rows.row_size());
+    } else {
+      std::memcpy(out, row_of(ids[i]), bytes);
+    }
   }
+}
+
+void LoaderContext::look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to) const {
+  if (source == nullptr) return look_up(ids, to);
+  source->look_up(batch, first, ids, to, row_bytes);
 }
 
 void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoch, std::vector<Subtask>& ready) {
@@ -53,12 +89,14 @@ void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoc
   epoch_ = epoch;
   ids_.resize(context_.hops);
   hop_end_.assign(context_.hops, 0);
+  known_ = 0;
   open_ = given_ = found_ = sent_ = 0;
   hops_open_ = 0;
   chunks_.clear();
   chunks_found_ = 0;
   lookups_ = 0;
-  making_room_ = sending_ = has_buffer_ = false;
+  making_room_ = sending_ = has_buffer_ = released_ = false;
+  rows_here_ = context_.source == nullptr || context_.source->ready({epoch_, index_});
   reindexed_ = 0;
   prepare_given_ = prepared_ = false;
   pending_ = 0;
@@ -100,7 +138,8 @@ void BatchJob::run(const Subtask& task) {
       const auto hop = static_cast<size_t>(task.hop);
       const int64_t first = hop == 0 ? 0 : hop_end_[hop - 1];
       const std::span<const NodeId> ids(ids_[hop]);
-      context_.look_up(ids.subspan(static_cast<size_t>(task.begin - first), static_cast<size_t>(task.end - task.begin)),
+      context_.look_up({epoch_, index_}, task.begin,
+                       ids.subspan(static_cast<size_t>(task.begin - first), static_cast<size_t>(task.end - task.begin)),
                        buffer_ + task.begin * context_.row_bytes);
       return;
     }
@@ -129,8 +168,10 @@ void BatchJob::sample(const Subtask& task) {
   const StageSpan span(context_.clock, Stage::insert, task.hop);
   sampler_->insert(task.hop);
   const auto known = sampler_->vertices();
-  ids_[hop].assign(known.begin() + (hop == 0 ? 0 : hop_end_[hop - 1]), known.end());
-  hop_end_[hop] = static_cast<int64_t>(known.size());
+  ids_[hop].clear();
+  context_.add_wanted(known.subspan(known_), ids_[hop]);
+  known_ = known.size();
+  hop_end_[hop] = (hop == 0 ? 0 : hop_end_[hop - 1]) + static_cast<int64_t>(ids_[hop].size());
 }
 
 void BatchJob::make_room(const Subtask& task) {
@@ -215,13 +256,17 @@ void BatchJob::advance(std::vector<Subtask>& ready) {
   // It gets an eighth more than needed, because batches are of about the same size.
   if (!making_room_ && hops_open_ > 0 && (given_ < open_ || !has_buffer_)) {
     if (open_ <= capacity_ && has_buffer_) {
-      emit_lookups(ready);
+      if (rows_here_) emit_lookups(ready);
     } else if (lookups_ == 0 && !sending_) {
       making_room_ = true;
       emit({Subtask::Kind::make_room, hops_open_ - 1, 0, open_ <= capacity_ ? capacity_ : open_ + open_ / 8}, ready);
     }
   }
   const bool all_found = all_open() && found_ == open_;
+  if (context_.source != nullptr && all_found && rows_here_ && !released_) {
+    released_ = true;
+    context_.source->release({epoch_, index_});
+  }
   const bool may_send = all_found || (context_.options.stream && (found_ - sent_) * context_.row_bytes >= kSendBytes);
   if (!making_room_ && !sending_ && may_send && found_ > sent_) {
     sending_ = true;
@@ -232,6 +277,12 @@ void BatchJob::advance(std::vector<Subtask>& ready) {
     prepare_given_ = true;
     emit({Subtask::Kind::prepare}, ready);
   }
+}
+
+void BatchJob::ask_for_rows(std::vector<Subtask>& ready) {
+  if (rows_here_ || failed() || !context_.source->ready({epoch_, index_})) return;
+  rows_here_ = true;
+  advance(ready);
 }
 
 void BatchJob::emit_lookups(std::vector<Subtask>& ready) {
@@ -255,7 +306,10 @@ void BatchJob::fail_with(std::exception_ptr error, int64_t lost) {
   if (!error_) error_ = std::move(error);
 }
 
-bool BatchJob::complete() const { return pending_ == 0 && (failed() || (prepared_ && all_sent())); }
+bool BatchJob::complete() const {
+  const bool looked_up = context_.source == nullptr || released_;
+  return pending_ == 0 && (failed() || (prepared_ && all_sent() && looked_up));
+}
 
 Batch BatchJob::take() {
   if (error_) std::rethrow_exception(error_);

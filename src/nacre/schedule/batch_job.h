@@ -7,26 +7,32 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/schedule/row_source.h"
 #include "nacre/schedule/stage.h"
 
 namespace nacre {
 
 // What all batches of a loader share.
 struct LoaderContext {
-  LoaderContext(const Sampler& s, Tensor f, FeatureSink& k, const LoaderOptions& o, BatchLoader::Prepare p);
+  LoaderContext(const Sampler& s, LoaderFeatures f, FeatureSink& k, const LoaderOptions& o, BatchLoader::Prepare p);
 
   const Sampler& sampler;
-  Tensor features;
+  LoaderFeatures features;
   FeatureSink& sink;
   LoaderOptions options;
   BatchLoader::Prepare prepare;
+  RowSource* source;  // where rows are looked up; null: `features` holds all of them
   int hops;
-  int64_t row_bytes;
+  int64_t row_bytes;   // bytes from one row to the next in the memory of the sink
   int64_t chunk_rows;  // number of rows that one subtask looks up
   StageClock clock;
 
-  // Stage K: copies the features of `ids` to `to`, one row after the other.
+  // Appends those of `ids` whose rows are looked up to `list`.
+  void add_wanted(std::span<const NodeId> ids, std::vector<NodeId>& list) const;
+  // Stage K: copies the features of `ids` to `to`, one row after the other. Without a source.
   void look_up(std::span<const NodeId> ids, void* to) const;
+  // Stage K for vertices that stand at position `first` and after it in a batch.
+  void look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to) const;
 };
 
 struct Subtask {
@@ -62,6 +68,12 @@ class BatchJob {
   bool complete() const;
   // Returns the order in which batches are taken: the epoch, and the number of the batch in it.
   std::pair<uint64_t, int64_t> turn() const { return {epoch_, index_}; }
+  // Returns whether the source was asked for the rows of the batch and has not read them yet.
+  bool waits_for_rows() const { return !rows_here_; }
+  // Says that nobody will take the batch.
+  void drop() { rows_here_ = true; }
+  // Asks the source again, if waits_for_rows().
+  void ask_for_rows(std::vector<Subtask>& ready);
   // Returns the batch if it is complete(). Throws what a subtask threw.
   Batch take();
 
@@ -87,10 +99,11 @@ class BatchJob {
   int64_t index_ = 0;
   std::span<const NodeId> seeds_;
   uint64_t epoch_ = 0;
-  // For each hop: the vertices that it met first. They are copied, because the list of the sampler
-  // may move.
+  // For each hop: the vertices that it met first and whose rows are looked up. They are copied,
+  // because the list of the sampler may move.
   std::vector<std::vector<NodeId>> ids_;
-  std::vector<int64_t> hop_end_;  // for each hop: number of vertices known after it
+  std::vector<int64_t> hop_end_;  // for each hop: number of rows to look up up to its end
+  size_t known_ = 0;              // number of vertices known after the last hop that was inserted
 
   char* buffer_ = nullptr;
   int64_t capacity_ = 0;     // number of rows that fit into the buffer
@@ -107,6 +120,8 @@ class BatchJob {
   size_t chunks_found_ = 0;    // number of leading chunks that are looked up
   int lookups_ = 0;            // look-ups that were given out and are not done
   bool making_room_ = false, sending_ = false;
+  bool rows_here_ = true;  // whether the rows can be looked up
+  bool released_ = false;  // whether the source knows that all rows were looked up
   int reindexed_ = 0;
   bool prepare_given_ = false, prepared_ = false;
   int pending_ = 0;  // subtasks that were given out and are not done

@@ -9,8 +9,8 @@
 namespace nacre {
 
 struct BatchLoader::State {
-  State(const Sampler& sampler, BatchOrder seeds, Tensor features, FeatureSink& sink, const LoaderOptions& options,
-        Prepare prepare)
+  State(const Sampler& sampler, BatchOrder seeds, LoaderFeatures features, FeatureSink& sink,
+        const LoaderOptions& options, Prepare prepare)
       : orders{seeds, std::move(seeds)}, context(sampler, std::move(features), sink, options, std::move(prepare)) {
     NACRE_CHECK(options.in_flight >= 0, "the number of batches in flight is negative");
     if (options.in_flight > 0) scheduler = std::make_unique<Scheduler>(context);
@@ -70,7 +70,9 @@ void BatchLoader::State::serial_sample(int64_t index) {
 }
 
 void BatchLoader::State::serial_features(Batch& batch) {
-  const auto ids = batch.sample.vertices.span();
+  std::vector<NodeId> list;
+  if (context.features.wanted) context.add_wanted(batch.sample.vertices.span(), list);
+  const auto ids = context.features.wanted ? std::span<const NodeId>(list) : batch.sample.vertices.span();
   const auto rows = static_cast<int64_t>(ids.size());
   const int64_t bytes = rows * context.row_bytes;
   char* to = nullptr;
@@ -78,17 +80,25 @@ void BatchLoader::State::serial_features(Batch& batch) {
     const StageSpan span(context.clock, Stage::lookup, 0);
     to = static_cast<char*>(context.sink.buffer(0, bytes + bytes / 8));
   }
+  const BatchTurn turn{epoch, batch.index};
+  if (context.source != nullptr) {
+    const int64_t begin = steady_ns();
+    context.source->wait(turn);
+    context.clock.add_waited_for_rows(steady_ns() - begin);
+  }
   parallel_for(rows, context.chunk_rows, [&](int64_t b, int64_t e) {
     const StageSpan span(context.clock, Stage::lookup, 0);
-    context.look_up(ids.subspan(static_cast<size_t>(b), static_cast<size_t>(e - b)), to + b * context.row_bytes);
+    context.look_up(turn, b, ids.subspan(static_cast<size_t>(b), static_cast<size_t>(e - b)),
+                    to + b * context.row_bytes);
   });
+  if (context.source != nullptr) context.source->release(turn);
   const StageSpan span(context.clock, Stage::transfer, 0);
   if (bytes > 0) context.sink.send(0, 0, bytes);
   context.sink.settle(0);
   batch.features = context.sink.finish(0, bytes);
 }
 
-BatchLoader::BatchLoader(const Sampler& sampler, BatchOrder order, Tensor features, FeatureSink& sink,
+BatchLoader::BatchLoader(const Sampler& sampler, BatchOrder order, LoaderFeatures features, FeatureSink& sink,
                          const LoaderOptions& options, Prepare prepare)
     : state_(
           std::make_unique<State>(sampler, std::move(order), std::move(features), sink, options, std::move(prepare))) {}
@@ -100,12 +110,19 @@ int64_t BatchLoader::num_batches() const { return state_->orders[0].num_batches(
 void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, bool more) {
   State& s = *state_;
   const bool follows = epoch == s.epoch + 1 && first == 0;
+  // Without a scheduler, the source is the only one who was told of this epoch before.
+  const bool expected = follows && !s.scheduler && s.more && s.next == num_batches();
   s.epoch = epoch;
   s.next = first;
   s.more = more;
-  if (follows && s.scheduler && s.scheduler->followed() && s.scheduler->left() == 0) return s.scheduler->go_on();
+  RowSource* source = s.context.source;
+  if (follows && s.scheduler && s.scheduler->followed() && s.scheduler->left() == 0) {
+    if (source != nullptr) source->go_on(more);
+    return s.scheduler->go_on();
+  }
   if (s.scheduler) s.scheduler->stop();  // its batches read the orders of their epochs
   s.order_of(epoch).begin_epoch(epoch);
+  if (source != nullptr) expected ? source->go_on(more) : source->begin({epoch, first}, more);
   if (s.scheduler) s.scheduler->begin(s.order_of(epoch), epoch, first);
 }
 

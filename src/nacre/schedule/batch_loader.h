@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nacre/sample/sample.h"
 #include "nacre/tensor/tensor.h"
@@ -26,6 +28,28 @@ struct LoaderOptions {
   bool relax = true;
   // T sends the rows of a hop while K looks up the next ones. Off: T waits for all of K.
   bool stream = true;
+};
+
+class RowSource;
+
+// The features that a loader looks up and sends.
+struct LoaderFeatures {
+  LoaderFeatures(Tensor all) : rows(std::move(all)) {}  // NOLINT(google-explicit-constructor)
+
+  // Returns the bytes from one row to the next in the memory of a sink.
+  int64_t sent_bytes() const;
+
+  // One row for each vertex: f32, bf16 or f16. It may be a mapped file.
+  Tensor rows;
+  // Rows are sent as they are stored. Otherwise rows of bf16 or f16 are sent as f32.
+  bool as_stored = false;
+  int64_t stride = 0;  // bytes from one sent row to the next; 0: no gap between rows
+  // For each vertex: kWanted if its row is looked up. Other rows are left out. Null: all rows are
+  // looked up.
+  static constexpr uint8_t kWanted = 1;
+  std::shared_ptr<const std::vector<uint8_t>> wanted;
+  // Where rows are looked up; `rows` then only tells their size. Null: `rows` holds all of them.
+  RowSource* source = nullptr;
 };
 
 // FeatureSink: where looked-up rows go (stage T). A slot, one of 0 … in_flight, holds the features
@@ -66,7 +90,8 @@ class PreparedBatch {
 struct Batch {
   int64_t index = 0;  // number of the batch in its epoch
   Sample sample;
-  // Rows of all sample.vertices, where the sink left them; valid until the next next().
+  // Rows of all sample.vertices (of the wanted ones, if LoaderFeatures::wanted is set), where the
+  // sink left them; valid until the next next().
   void* features = nullptr;
   std::shared_ptr<PreparedBatch> prepared;  // what the hook made of the sample; null without a hook
 };
@@ -75,8 +100,9 @@ struct Batch {
 struct LoaderTimes {
   // Time that all threads together were busy with each stage.
   double sample_pick = 0, sample_insert = 0, reindex = 0, lookup = 0, transfer = 0, prepare = 0;
-  double waited = 0;  // time that next() waited for a batch
-  double copied = 0;  // FeatureSink::seconds()
+  double waited = 0;           // time that next() waited for a batch
+  double waited_for_rows = 0;  // the part of it in which a RowSource was reading rows of the batch
+  double copied = 0;           // FeatureSink::seconds()
 };
 
 class BatchLoader {
@@ -84,9 +110,8 @@ class BatchLoader {
   // Does the work on a finished sample that does not need its features. Any thread may call it.
   using Prepare = std::function<std::shared_ptr<PreparedBatch>(const Sample&)>;
 
-  // `features` has one row for each vertex and may be a mapped file. The sampler and the sink must
-  // outlive the loader.
-  BatchLoader(const Sampler& sampler, BatchOrder order, Tensor features, FeatureSink& sink,
+  // The sampler, the sink and the source of the features must outlive the loader.
+  BatchLoader(const Sampler& sampler, BatchOrder order, LoaderFeatures features, FeatureSink& sink,
               const LoaderOptions& options, Prepare prepare = {});
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;

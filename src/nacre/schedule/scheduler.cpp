@@ -37,6 +37,12 @@ int urgency(Subtask::Kind kind) {
 Scheduler::Scheduler(LoaderContext& context) : context_(context) {
   for (int slot = 0; slot <= context.options.in_flight; ++slot)
     jobs_.push_back(std::make_unique<BatchJob>(context, slot));
+  if (context.source != nullptr) context.source->listen([this] { take_rows(); });
+}
+
+Scheduler::~Scheduler() {
+  if (context_.source != nullptr) context_.source->listen({});
+  stop();
 }
 
 void Scheduler::begin(const BatchOrder& order, uint64_t epoch, int64_t first) {
@@ -145,6 +151,22 @@ Scheduler::Queue::iterator Scheduler::best_for(const BatchJob& job) {
   return std::find_if(at, queue_.end(), [](const auto& e) { return e.second.task.kind == Subtask::Kind::look_up; });
 }
 
+// Queues the look-ups of the batches whose rows the source has read.
+void Scheduler::take_rows() {
+  const Lock lock(mutex_);
+  try {
+    for (const auto& job : jobs_) {
+      if (!job->waits_for_rows()) continue;
+      job->ask_for_rows(ready_);
+      queue(*job);
+    }
+    call_workers();
+  } catch (...) {
+    broken_ = std::current_exception();
+  }
+  changed_.notify_all();
+}
+
 // Queues the subtasks that can run now that `task` is done.
 void Scheduler::pass_on(BatchJob& job, const Subtask& task) {
   try {
@@ -200,7 +222,11 @@ Batch Scheduler::next() {
   while (!job.complete()) {
     if (broken_) std::rethrow_exception(broken_);
     // If there is no other thread, the caller runs all subtasks.
-    if (!run_one(lock, tasks_.workers() > 0 ? best_for(job) : best())) changed_.wait(lock);
+    if (run_one(lock, tasks_.workers() > 0 ? best_for(job) : best())) continue;
+    const bool for_rows = job.waits_for_rows();
+    const int64_t waits = steady_ns();
+    changed_.wait(lock);
+    if (for_rows) context_.clock.add_waited_for_rows(steady_ns() - waits);
   }
   lock.unlock();
   context_.clock.add_waited(steady_ns() - begin);
@@ -210,6 +236,7 @@ Batch Scheduler::next() {
 void Scheduler::stop() {
   Lock lock(mutex_);
   queue_.clear();
+  for (const auto& job : jobs_) job->drop();
   before_ += next_;
   batches_ = next_ = 0;
   following_ = nullptr;

@@ -18,7 +18,7 @@ namespace nacre {
 class Scheduler {
  public:
   explicit Scheduler(LoaderContext& context);
-  ~Scheduler() { stop(); }
+  ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -50,13 +50,14 @@ class Scheduler {
   void queue(BatchJob& job);
   void call_workers();
   void work();
+  void take_rows();
   void pass_on(BatchJob& job, const Subtask& task);
   bool run_one(Lock& lock, Queue::iterator at);
   Queue::iterator best();
   Queue::iterator best_for(const BatchJob& job);
 
   LoaderContext& context_;
-  std::vector<std::unique_ptr<BatchJob>> jobs_;  // by slot
+  std::vector<std::unique_ptr<BatchJob>> jobs_;  // the job in each slot
   // Only the caller's thread uses the following. Batches are numbered from the beginning of the
   // epoch on into the epoch that follows.
   const BatchOrder* order_ = nullptr;

@@ -36,6 +36,7 @@ class StageClock {
   const char* name(Stage stage, int hop) const { return names_[static_cast<size_t>(stage)][hop]; }
   void add(Stage stage, int64_t ns) { ns_[static_cast<size_t>(stage)].fetch_add(ns, std::memory_order_relaxed); }
   void add_waited(int64_t ns) { waited_.fetch_add(ns, std::memory_order_relaxed); }
+  void add_waited_for_rows(int64_t ns) { waited_for_rows_.fetch_add(ns, std::memory_order_relaxed); }
 
   LoaderTimes times() const {
     const auto seconds = [&](Stage s) {
@@ -48,6 +49,7 @@ class StageClock {
             seconds(Stage::transfer),
             seconds(Stage::prepare),
             static_cast<double>(waited_.load(std::memory_order_relaxed)) * 1e-9,
+            static_cast<double>(waited_for_rows_.load(std::memory_order_relaxed)) * 1e-9,
             0};
   }
 
@@ -55,6 +57,7 @@ class StageClock {
   std::array<std::vector<const char*>, kStages> names_;
   std::array<std::atomic<int64_t>, kStages> ns_{};
   std::atomic<int64_t> waited_{0};
+  std::atomic<int64_t> waited_for_rows_{0};
 };
 
 // StageSpan: counts the time from here to the end of the scope for a stage, in the clock and in the

@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-enum class DType : uint8_t { f32, f64, bf16, u8, i32, i64 };
+enum class DType : uint8_t { f32, f64, bf16, f16, u8, i32, i64 };
 
 constexpr int64_t dtype_size(DType t) {
   switch (t) {
@@ -18,6 +18,7 @@ constexpr int64_t dtype_size(DType t) {
     case DType::i32:
       return 4;
     case DType::bf16:
+    case DType::f16:
       return 2;
     case DType::u8:
       return 1;

@@ -9,10 +9,12 @@
 #include "nacre/schedule/batch_loader.h"
 #include "nacre/train/batch_inputs.h"
 #include "nacre/train/learner.h"
+#include "nacre/train/row_reads.h"
 #include "nacre/train/run_data.h"
 
 namespace nacre {
 
+class FeatureStore;
 class GpuDevice;
 
 // What the batches of a session are computed with. The session owns all of it and keeps it.
@@ -25,8 +27,10 @@ struct BatchParts {
   // parameter with the rows of all vertices, if features are learned; otherwise null
   const Parameter* learned = nullptr;
   float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
-  // features of all vertices in the memory of a device; null if they are sent with the batches
+  // f32 features of all vertices in the memory of a device; null if they are not all there
   const void* resident_features = nullptr;
+  // features in tiers of a device and the host; null if there are no tiers
+  const FeatureStore* store = nullptr;
 
   // Returns the name of the leaf that holds the features of a batch's vertices.
   std::string features_leaf() const { return learned != nullptr ? learned->name : "x"; }
@@ -48,6 +52,10 @@ class BatchComputer {
   // Returns the seconds that a device took for the steps so far, from the beginning to the end of
   // each; waits for them.
   virtual double device_seconds() { return 0; }
+  // Returns how many rows the batches so far have read from each tier, and the seconds in which a
+  // device read rows beside its steps; waits for these.
+  virtual RowReads rows_read() = 0;
+  virtual double loading_seconds() { return 0; }
 };
 
 std::unique_ptr<BatchComputer> make_host_batches(const BatchParts& parts);

@@ -5,6 +5,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/tensor/narrow_floats.h"
 
 namespace nacre {
 namespace {
@@ -25,7 +26,8 @@ Tensor ones(int64_t count) {
   return t;
 }
 
-// Returns, for each vertex, the sum over its edges at one end, in the order of the edges.
+}  // namespace
+
 Tensor sum_at(const Graph& graph, End end, const Array<float>& weight) {
   Tensor sum = Tensor::zeros(DType::f32, {end == End::src ? graph.num_src() : graph.num_dst()});
   auto* out = sum.data<float>();
@@ -37,16 +39,20 @@ Tensor sum_at(const Graph& graph, End end, const Array<float>& weight) {
   return sum;
 }
 
-}  // namespace
-
 void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out) {
   const int64_t rows = table.shape().empty() ? 0 : table.shape()[0];
   const int64_t row_bytes = rows == 0 ? 0 : table.bytes() / rows;
   const auto* from = static_cast<const char*>(table.raw());
   auto* to = static_cast<char*>(out);
   const int64_t chunk = std::max<int64_t>(1, kGatherBytes / std::max<int64_t>(1, row_bytes));
+  const int64_t width = table.row_size();
   parallel_for(static_cast<int64_t>(ids.size()), chunk, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
+      if (is_narrow_float(table.dtype())) {
+        widen(table.dtype(), static_cast<const uint16_t*>(table.raw()) + static_cast<int64_t>(ids[i]) * width,
+              static_cast<float*>(out) + i * width, width);
+        continue;
+      }
       std::memcpy(to + i * row_bytes, from + static_cast<int64_t>(ids[i]) * row_bytes, static_cast<size_t>(row_bytes));
     }
   });
@@ -55,7 +61,7 @@ void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out) {
 Tensor gather_rows(const Tensor& table, std::span<const NodeId> ids) {
   Shape shape = table.shape();
   shape[0] = static_cast<int64_t>(ids.size());
-  Tensor out(table.dtype(), shape);
+  Tensor out(is_narrow_float(table.dtype()) ? DType::f32 : table.dtype(), shape);
   gather_rows(table, ids, out.raw());
   return out;
 }

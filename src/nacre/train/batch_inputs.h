@@ -12,12 +12,17 @@
 
 namespace nacre {
 
-// Return (or write to `out`) the rows `ids` of `table`, of any dtype. All threads take part.
+// Return (or write to `out`) the rows `ids` of `table`, of any dtype; rows of bf16 and f16 as f32.
+// All threads take part.
 Tensor gather_rows(const Tensor& table, std::span<const NodeId> ids);
 void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out);
 // Writes row i of `rows` to row ids[i] of `table`, a table of floats, and zeros to all its other
 // rows. The ids must be distinct.
 void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& table);
+
+// Returns, for each vertex, the sum of the weights of its edges at one end, in the order of the
+// edges. If there are no weights, every edge weighs 1.
+Tensor sum_at(const Graph& graph, End end, const Array<float>& weight);
 
 class BatchInputs {
  public:

@@ -7,7 +7,11 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/cost/gpu_profile.h"
+#include "nacre/tensor/narrow_floats.h"
 #include "nacre/train/batch_session.h"
+#include "nacre/train/feature_tiers.h"
+#include "nacre/train/near_sampling.h"
 
 namespace nacre {
 namespace {
@@ -50,26 +54,60 @@ void BatchSession::count_batch(const Sample& sample) {
   const int64_t rows = sample.vertices.size();
   int64_t blocks = 0, forms = 0;
   for (const Graph& block : sample.blocks) {
-    blocks += block.bytes() + block.num_edges() * 12;  // with edges and scales
+    blocks += block.bytes() + block.num_edges() * 12;  // 12 more bytes for each edge and its scales
     forms += forms_bytes(block);
   }
   largest_arena_ = std::max(largest_arena_, runner_->prepare(Blocks(sample.blocks))->arena_bytes());
+  counted_.push_back(sample.vertices);
   largest_.rows = std::max(largest_.rows, rows * feature_width() * 4);
   largest_.blocks = std::max(largest_.blocks, blocks);
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
 }
 
-// Returns the bytes that each batch under way takes of a GPU's memory.
-int64_t BatchSession::batch_bytes() const {
-  const int64_t sent = device_features_ == nullptr ? largest_.rows + largest_.rows / 2 : 0;
-  return largest_.rows + largest_.forms + kBlockBytes + sent;
+// Returns the bytes of the rows that are sent with each batch; 0 if none are. Their memory has a
+// quarter to spare, after the loader has asked for an eighth more.
+int64_t BatchSession::sent_bytes() const {
+  if (!placed_ || placed_->tiers.link) return 0;
+  const int64_t rows = most_sent_ * placed_->tiers.format.stride();
+  return rows + rows / 2;
 }
+
+// Returns the bytes that each batch under way takes of a GPU's memory.
+int64_t BatchSession::batch_bytes() const { return largest_.rows + largest_.forms + kBlockBytes + sent_bytes(); }
 
 int64_t BatchSession::drawing_bytes(int ahead) const {
   return run_.dataset.graph.bytes() + ahead * (run_.dataset.num_nodes() * 4 + largest_.blocks);
 }
 
+// Returns the bytes that features may take of a GPU's free memory. Features may always take half of
+// it. They may take all that the bill leaves, if the batches and their graph have twice the room
+// that they need, because the choices that follow leave them only a part of what is free.
+int64_t BatchSession::feature_budget(int64_t free) const {
+  const FeatureOptions& options = run_.config.features;
+  if (!options.budget.empty()) return options.budget.front();
+  if (run_.config.features_on == "host") return 0;
+  const int ahead = run_.config.loader.in_flight >= 0 ? run_.config.loader.in_flight : 2 * device_->batches_ahead();
+  const int64_t batches = (ahead + 1) * (batch_bytes() + largest_.rows);
+  const int64_t others = learner_->parameter_bytes() + largest_arena_ + largest_arena_ / 4;
+  return std::max(free / 2, free - 2 * batches - 4 * drawing_bytes(ahead + 1) - others);
+}
+
+// Divides the budget of features that stay on disk. Batches differ, so the largest of those that
+// were counted is taken, and a quarter more.
+void BatchSession::use_disk(bool evaluates) {
+  const int64_t rows = largest_.rows / std::max<int64_t>(1, feature_width() * 4);
+  tier_->divide(std::min(rows + rows / 4, run_.dataset.num_nodes()), evaluates);
+  tier_->draw_with(sampler_->make_batch_sampler());
+  run_.notes.push_back(tier_->note());
+}
+
 void BatchSession::place_features() {
+  if (tier_) {
+    if (run_.config.features_on == "device")
+      throw UserError("--features-on", "features that stay on disk because of --host-budget cannot be on the device",
+                      "leave one of the two out");
+    return choose_tiers(0);
+  }
   if (learned_ != nullptr) {
     if (run_.config.features_on == "host")
       throw UserError("--features-on", "learned features are weights, which are always in device memory",
@@ -79,22 +117,64 @@ void BatchSession::place_features() {
   }
   const Tensor& features = run_.dataset.features;
   const std::string& where = run_.config.features_on;
-  const int64_t free = device_->backend()->available_bytes();
-  const std::string size = size_of(features.bytes());
-  if (where == "device" && features.bytes() > free) {
-    throw UserError("--features-on",
-                    "the features take " + size + ", but only " + size_of(free) + " of device memory are free",
-                    "use auto or host");
+  const bool given = !run_.config.features.budget.empty();
+  const int64_t free = std::min(device_->backend()->available_bytes(), memory_limit());
+  const cuda::RowFormat format{features.dtype(), features.row_size()};
+  const bool plain = features.dtype() == DType::f32;  // rows lie as they are, without gaps
+  const int64_t all = plain ? features.bytes() : features.rows() * format.stride();
+  const int64_t budget = where == "device" ? all : feature_budget(free);
+  if ((where == "device" || given) && std::min(all, budget) > free) {
+    throw UserError(given ? "--feature-budget" : "--features-on",
+                    "the features would take " + size_of(std::min(all, budget)) + ", but only " + size_of(free) +
+                        " of device memory are free",
+                    given ? "give less" : "use auto or host");
   }
-  // Features may take half of what is free; the rest is for batches.
-  const bool fits = features.bytes() <= free / 2;
-  if (where == "device" || (where == "auto" && fits)) {
+  const bool fits = where == "auto" && !given ? all <= free / 2 : all <= budget;
+  if (fits && plain) {
     device_features_ = learner_->leaf("x", features);
-    run_.notes.push_back("features (" + size + ") are in device memory, where rows are looked up");
+    run_.notes.push_back("features (" + size_of(all) + ") are in device memory, where rows are looked up");
   } else {
-    run_.notes.push_back("features (" + size + ") " + (fits ? "stay on the host" : "do not fit in device memory") +
-                         ": the rows of each batch are sent to the device");
+    choose_tiers(fits ? features.rows() * format.stride() : budget);
   }
+}
+
+// Returns the bytes of features that may be page-locked: what the bill leaves on the host, but no
+// more than half of the free memory.
+int64_t BatchSession::room_to_lock() const {
+  const int64_t left = host_bound(run_.config, true).bytes - run_.config.program_bytes - total_bytes(host_memory());
+  return std::min(left, available_memory() / 2);
+}
+
+void BatchSession::choose_tiers(int64_t budget) {
+  const DeviceInfo& gpu = device_->gpu()->info();
+  placed_ = std::make_unique<const PlacedFeatures>(
+      place_rows({run_, *sampler_, budget, room_to_lock(), gpu_label(gpu.name, gpu.multiprocessors)}));
+  const FeatureTiers& tiers = placed_->tiers;
+  store_ = make_store(device_->gpu(), *placed_, run_.dataset.features);
+  if (!tier_) run_.notes.push_back(tiers.text());  // DiskTier::note() has been told
+  for (const Array<NodeId>& vertices : counted_) {
+    const auto sent = [&](NodeId v) { return !store_->tiers() || (*store_->tiers())[v] == LoaderFeatures::kWanted; };
+    most_sent_ = std::max<int64_t>(most_sent_, std::count_if(vertices.begin(), vertices.end(), sent));
+  }
+}
+
+void BatchSession::prefer_near_rows() {
+  const std::string& asked = run_.config.features.locality;
+  const double scale = locality_scale(asked);
+  if (scale == 0) return;
+  if (!placed_ || !placed_->tiers.mixed()) {
+    run_.notes.push_back("--locality " + asked + " changes nothing, because all rows are in the same place");
+    return;
+  }
+  near_ = std::make_unique<NearSampling>(*sampler_, placed_->device_rows.span(), scale);
+  run_.notes.emplace_back("samples prefer nodes whose rows are in device memory");
+}
+
+const FeatureTiers* BatchSession::tiers() const { return placed_ ? &placed_->tiers : nullptr; }
+
+std::vector<JudgedPlacement> BatchSession::judged_placements() const {
+  if (!placed_) return {};
+  return judge_methods(run_, *sampler_, placed_->tiers);
 }
 
 // Prepares more batches ahead than threads work on at the same time, because batches are taken in
@@ -110,14 +190,13 @@ void BatchSession::choose_prefetch() {
   }
   ahead *= 2;
   const int64_t most = device_->backend()->available_bytes() / 2 / std::max<int64_t>(1, batch_bytes()) - 1;
-  const int64_t pinned =
-      device_features_ == nullptr ? available_memory() / 4 / std::max<int64_t>(1, largest_.rows) - 1 : ahead;
+  const int64_t pinned = sent_bytes() > 0 ? available_memory() / 4 / sent_bytes() - 1 : ahead;
   ahead = static_cast<int>(std::clamp<int64_t>(std::min(most, pinned), 1, ahead));
 }
 
 void BatchSession::sample_on_device() {
   const std::string& where = run_.config.sample_on;
-  if (where == "host") return;
+  if (where == "host" || near_) return;
   const int ahead = run_.config.loader.in_flight + 1;
   const auto& nodes = dfg_.nodes();
   const bool scaled = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
@@ -138,7 +217,8 @@ void BatchSession::sample_on_device() {
 
 // --deterministic must not depend on how much memory this machine has.
 void BatchSession::choose_evaluation(bool embeddings) {
-  if (run_.config.deterministic || (!device_->on_host() && device_features_ == nullptr)) return;
+  const bool whole_rows = device_->on_host() ? !is_narrow_float(features().dtype()) : device_features_ != nullptr;
+  if (tier_ || run_.config.deterministic || !whole_rows) return;
   const int64_t room = memory_limit() - total_bytes(memory());
   // The views of the graph, the values of two layers, and as much again for work and constants.
   if (forms_bytes(run_.dataset.graph) + 2 * inference_->bytes() > room) return;
@@ -157,6 +237,9 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   const int batches = run_.config.loader.in_flight + 1;
   items.push_back({"optimiser state and gradients", learner_->optimizer_bytes() + learner_->parameter_bytes()});
   if (device_features_ != nullptr && learned_ == nullptr) items.push_back({"features", run_.dataset.features.bytes()});
+  if (placed_ && placed_->tiers.device_rows > 0) items.push_back({"features", placed_->tiers.device_bytes()});
+  if (placed_ && placed_->tiers.mixed())
+    items.push_back({"tables of where features lie", placed_->tiers.table_bytes()});
   if (draws_on_device_) items.push_back({"graph and tables to draw from", drawing_bytes(batches)});
   items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
   items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
@@ -168,10 +251,13 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   const int64_t batches = run_.config.loader.in_flight + 1;
   std::vector<MemoryItem> items = {
       {"graph", run_.dataset.graph.bytes()},
-      {"features", learned_ != nullptr ? 0 : run_.dataset.features.bytes()},
+      {"features", learned_ != nullptr || tier_ ? 0 : run_.dataset.features.bytes()},
       {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
       {"parameters", learner_->parameter_bytes()},
   };
+  if (tier_) {
+    for (MemoryItem& item : tier_->memory(static_cast<int>(batches))) items.push_back(std::move(item));
+  }
   if (!whole_) {
     items.push_back({"values of two layers, for evaluation", inference_->bytes()});
     items.push_back({"work on a block of them", inference_work_});
@@ -184,9 +270,13 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   items.push_back(
       {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
   if (!device_->on_host()) {
-    const int64_t rows = device_features_ == nullptr ? largest_.rows + largest_.rows / 2 : 0;
     items.push_back({fmt::format("{} batches (blocks, rows to send)", batches),
-                     batches * (largest_.blocks + 2 * largest_.forms + rows)});
+                     batches * (largest_.blocks + 2 * largest_.forms + sent_bytes())});
+    if (placed_ && placed_->tiers.link)
+      items.push_back({"features in page-locked memory", placed_->tiers.pinned_bytes()});
+    if (placed_ && placed_->tiers.mixed())
+      items.push_back({"tables of where features lie", placed_->tiers.host_table_bytes()});
+    if (near_) items.push_back({"nodes that each hop prefers", run_.dataset.num_nodes() * sampler_->layers()});
   } else {
     // The rows of a batch have an eighth to spare. Its arrays exist twice while they are drawn.
     const int64_t all_rows = run_.dataset.num_nodes() * feature_width() * 4;
@@ -214,8 +304,9 @@ HostMemory BatchSession::host() const {
   host.gpu = !device_->on_host();
   host.training = host_memory();
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, run_.dataset)}};
-  host.held = run_.dataset.graph.bytes() + run_.dataset.features.bytes() + run_.label_bytes() + inputs_->bytes() +
-              learner_->parameter_bytes() + learner_->optimizer_bytes() + views_->bytes();
+  host.held = run_.dataset.graph.bytes() + (tier_ ? 0 : run_.dataset.features.bytes()) + run_.label_bytes() +
+              inputs_->bytes() + learner_->parameter_bytes() + learner_->optimizer_bytes() + views_->bytes() +
+              (placed_ ? placed_->tiers.host_table_bytes() : 0);
   return host;
 }
 
@@ -223,9 +314,11 @@ void BatchSession::check_memory() const {
   if (device_->on_host())
     return require_fit(host_memory(), memory_limit(), kFewer + std::string(", or raise --memory-limit"));
   require_fit(host_memory(), host_bound(run_.config, true).bytes - run_.config.program_bytes, kFewer);
-  require_fit(
-      device_memory(), memory_limit(),
-      std::string(kFewer) + (device_features_ != nullptr && learned_ == nullptr ? ", or --features-on host" : ""));
+  require_fit(device_memory(), memory_limit(),
+              std::string(kFewer) +
+                  (learned_ == nullptr && (device_features_ != nullptr || (store_ && store_->rows_on_device() > 0))
+                       ? ", a smaller --feature-budget, or --features-on host"
+                       : ""));
 }
 
 }  // namespace nacre

@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/train/feature_options.h"
+#include "nacre/train/feature_tiers.h"
 #include "nacre/train/metrics.h"
+#include "nacre/train/near_sampling.h"
 #include "nacre/train/room.h"
 
 namespace nacre {
@@ -22,11 +26,11 @@ constexpr int64_t kMostSeeds = std::numeric_limits<int32_t>::max();
 // The trial batches that plans are made on belong to this epoch, which never comes.
 constexpr uint64_t kTrialEpoch = ~uint64_t{0};
 
-Sampling sampling_of(const SampleOptions& o) {
+Sampling sampling_of(const SampleOptions& o, bool near) {
   const bool all = std::all_of(o.fanout.begin(), o.fanout.end(), [](int f) { return f < 0; });
   if (!sampler_info(o.sampler).uniform || !o.type_fanout.empty()) return Sampling::importance;
   if (all) return Sampling::blocks;
-  return o.weighted ? Sampling::importance : Sampling::uniform;
+  return o.weighted || near ? Sampling::importance : Sampling::uniform;
 }
 
 // Returns how many times a model passes messages along edges, which is the number of blocks that a
@@ -61,8 +65,14 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   }
   ModelOptions options = run_.config.model;
   if (needs.training) {
+    check_feature_options(run_.config);
+    const FeatureOptions& asked = run_.config.features;
+    if (device_->on_host() &&
+        (!asked.budget.empty() || asked.placement != "auto" || asked.host_rows != "auto" || asked.locality != "off"))
+      throw UserError("--feature-budget, --placement, --host-rows and --locality",
+                      "are for a GPU, but the run is on the CPU", "leave them out");
     make_sampler();
-    options.sampling = sampling_of(run_.config.sampling);
+    options.sampling = sampling_of(run_.config.sampling, locality_scale(asked.locality) != 0);
     options.training = true;
     options.loss = run_.training_loss();
     dfg_ = build_model(options);
@@ -82,13 +92,20 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   }
   LayerwiseOptions layerwise;
   layerwise.seed = run_.config.seed;
+  if (run_.on_disk) {
+    tier_ = std::make_unique<DiskTier>(run_.config, *run_.on_disk);
+    layerwise.block_bytes = std::min(layerwise.block_bytes, tier_->block_bytes());
+  }
   if (run_.config.memory_limit > 0)
     layerwise.block_bytes = std::min(layerwise.block_bytes, std::max<int64_t>(1 << 20, run_.config.memory_limit / 8));
   inference_ = std::make_unique<LayerwiseInference>(run_, *inputs_, forward, device_->backend(), layerwise);
   if (needs.training) {
     learner_->optimize_with(run_.config.optimizer);
     make_plans(needs);
+    if (tier_) use_disk(needs.evaluation);
     if (!device_->on_host()) place_features();
+    prefer_near_rows();
+    counted_.clear();
     choose_prefetch();
     sample_on_device();
     if (needs.evaluation) choose_evaluation(needs.embeddings);
@@ -165,8 +182,12 @@ Sample BatchSession::short_batch() const {
 
 std::vector<LeafValue> BatchSession::leaves(const Dfg& dfg, const Sample& sample) const {
   std::vector<LeafValue> values = inputs_->gather(dfg, sample);
-  values.push_back({features_leaf(), gather_rows(features(), sample.vertices.span())});
+  values.push_back({features_leaf(), rows_of(sample.vertices.span())});
   return values;
+}
+
+Tensor BatchSession::rows_of(std::span<const NodeId> ids) const {
+  return tier_ ? tier_->read(ids) : gather_rows(features(), ids);
 }
 
 Tensor BatchSession::features() const {
@@ -202,7 +223,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   Tensor rows;
   std::vector<std::vector<LeafValue>> values(trials.size());
   const auto bind_trial = [&](Executor& executor, size_t i) {
-    if (!rows.defined()) rows = gather_rows(features(), largest->vertices.span());
+    if (!rows.defined()) rows = rows_of(largest->vertices.span());
     if (values[i].empty()) {
       values[i] = inputs_->gather(dfg_, trials[i]);
       values[i].push_back(
@@ -231,6 +252,10 @@ void BatchSession::start() {
   check_memory();
   learner_->weights_changed();
   if (!learner_->trains()) return;
+  if (placed_ && placed_->tiers.link) {
+    store_->read_host(std::make_shared<HostRows>(device_->gpu(), placed_->tiers.format, run_.dataset.features,
+                                                 placed_->host_rows.span()));
+  }
   bind_gradients();
   if (whole_) {
     whole_->start();
@@ -257,20 +282,34 @@ void BatchSession::bind_gradients() {
     }
     gradients.push_back(has ? gradient : nullptr);
   }
-  const BatchParts parts{run_, *inputs_, dfg_, *runner_, *learner_, learned_, learned_gradient_, device_features_};
+  const BatchParts parts{
+      run_, *inputs_, dfg_, *runner_, *learner_, learned_, learned_gradient_, device_features_, store_.get()};
   computer_ = device_->make_batch_computer(parts);
   computer_->ask_for_kernels(kernel_trials_);
   kernel_trials_.clear();
   learner_->start(gradients);
 }
 
+// Returns the features that the loader looks up. Rows without columns are not looked up: learned
+// rows change with every step and are looked up when it is the batch's turn, and a device looks up
+// rows that it reads where they lie.
+LoaderFeatures BatchSession::loaded_features() const {
+  const bool looks_up = learned_ == nullptr && (device_->on_host() || (store_ && store_->gathers()));
+  if (!looks_up) return Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
+  LoaderFeatures features = run_.dataset.features;
+  if (device_->on_host()) return features;
+  features.as_stored = true;
+  features.stride = store_->format().stride();
+  features.wanted = store_->tiers();
+  return features;
+}
+
 void BatchSession::load_with(const LoaderOptions& options) {
   run_.config.loader = options;
-  Tensor features = run_.dataset.features;
-  // Learned rows change with every step, so they are looked up when it is the batch's turn.
-  if (device_features_ != nullptr || learned_ != nullptr) features = Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
   if (loader_) step_times_.waited += loader_->times().waited;
   loader_.reset();
+  LoaderFeatures features = loaded_features();
+  if (tier_) features.source = tier_->source(*sampler_, batch_order(), features.wanted);
   loader_ = std::make_unique<BatchLoader>(*sampler_, batch_order(), features, *sink_, run_.config.loader,
                                           [this](const Sample& sample) { return computer_->prepare(sample); });
 }
@@ -284,6 +323,7 @@ BatchOrder BatchSession::batch_order() const {
 }
 
 void BatchSession::begin_epoch(int64_t epoch, int64_t first) {
+  if (near_) near_->begin_epoch(loading_seconds());
   loader_->begin_epoch(static_cast<uint64_t>(epoch), first, epoch + 1 < expected_epochs_);
 }
 
@@ -302,8 +342,33 @@ StepTimes BatchSession::step_times() {
   return times;
 }
 
+double BatchSession::loading_seconds() {
+  if (!store_ || store_->rows_on_host() == 0 || !computer_) return 0;
+  return store_->by_link() ? computer_->loading_seconds() : loader_times().copied;
+}
+
 ResourceUse BatchSession::resource_use() {
-  return nacre::resource_use(step_times(), loader_times(), num_threads(), device_features_ == nullptr);
+  LoaderTimes times = loader_times();
+  times.copied = loading_seconds();
+  return nacre::resource_use(step_times(), times, num_threads(), store_ && store_->rows_on_host() > 0);
+}
+
+// The computer counts all rows of a disk tier as rows of the host. The tier knows how many of them
+// it has read, but also counts batches that no step has taken yet. So rows count as read from disk
+// once as many were taken.
+RowReads BatchSession::rows_read_since(const RowReads& told) const {
+  RowReads reads = (computer_ ? computer_->rows_read() : RowReads{}) - told;
+  if (!tier_) return reads;
+  const int64_t taken = reads.host + reads.disk;
+  reads.disk = std::clamp<int64_t>(tier_->training().from_disk - told.disk, 0, taken);
+  reads.host = taken - reads.disk;
+  return reads;
+}
+
+std::string BatchSession::take_feature_rows() {
+  const RowReads since = rows_read_since(told_);
+  told_ += since;
+  return since.json();
 }
 
 void BatchSession::queue_step(int64_t step, double lr) {
@@ -324,15 +389,19 @@ const float* BatchSession::predict() {
     whole_->run();
     return whole_->values("logits");
   }
-  inference_->run(features(), [this](const std::string& name) { return parameter_place(name); });
+  const auto place = [this](const std::string& name) { return parameter_place(name); };
+  if (!tier_) {
+    inference_->run(features(), place);
+  } else {
+    const std::unique_ptr<DiskRows> source = tier_->evaluation_source(inference_->feature_blocks());
+    inference_->run(features(), place, source.get());
+    tier_->count(*source);
+  }
   return inference_->values("logits");
 }
 
 const float* BatchSession::embeddings() {
-  if (embedding_width() == 0) {
-    throw UserError("--model " + run_.config.model.model, "has no hidden layer whose values could be written",
-                    "use --layers 2 or more");
-  }
+  if (embedding_width() == 0) refuse_embeddings(run_.config);
   return whole_ ? whole_->values("embedding") : inference_->values("embedding");
 }
 
@@ -342,6 +411,14 @@ Scores BatchSession::evaluate(bool with_loss) {
   if (!whole_) return score_splits(run_.metric, run_.dataset, predict(), with_loss);
   whole_->run();
   return scorer_->score(whole_->executor(), with_loss);
+}
+
+std::string BatchSession::take_disk_reads() {
+  if (!tier_) return "";
+  const DiskCounters now = tier_->training();
+  const double waited = loader_times().waited_for_rows;
+  return disk_json(since(now, std::exchange(told_disk_reads_, now)), tier_->row_bytes(),
+                   waited - std::exchange(told_wait_, waited));
 }
 
 LoaderTimes BatchSession::loader_times() const { return loader_ ? loader_->times() : LoaderTimes{}; }

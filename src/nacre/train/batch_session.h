@@ -13,6 +13,7 @@
 #include "nacre/train/batch_computer.h"
 #include "nacre/train/batch_inputs.h"
 #include "nacre/train/device.h"
+#include "nacre/train/disk_tier.h"
 #include "nacre/train/layerwise.h"
 #include "nacre/train/learner.h"
 #include "nacre/train/resources.h"
@@ -22,6 +23,12 @@
 #include "nacre/train/whole_inference.h"
 
 namespace nacre {
+
+class FeatureStore;
+struct FeatureTiers;
+struct JudgedPlacement;
+class NearSampling;
+struct PlacedFeatures;
 
 class BatchSession : public VertexModel {
  public:
@@ -65,6 +72,19 @@ class BatchSession : public VertexModel {
   const Sampler& sampler() const { return *sampler_; }
   BlockRunner& runner() { return *runner_; }
   LoaderTimes loader_times() const;
+  // Returns how many feature rows the steps so far have read from each tier.
+  RowReads rows_read() const { return rows_read_since({}); }
+  // Returns the seconds in which rows of the host came to a GPU; 0 if there are none.
+  double loading_seconds();
+  std::string take_feature_rows() override;
+  // Returns where feature rows lie; null if they are not in tiers.
+  const FeatureTiers* tiers() const;
+  // Returns what the methods of placement would cost (judge_methods()); empty if there is no
+  // choice.
+  std::vector<JudgedPlacement> judged_placements() const;
+  // Returns the features that stay on disk; null if they are in memory.
+  const DiskTier* disk() const { return tier_.get(); }
+  std::string take_disk_reads() override;
   // Returns the times of the steps so far; waits for them.
   StepTimes step_times();
   // Returns how busy each resource was. The figures mean something only if the run computes on a
@@ -90,6 +110,8 @@ class BatchSession : public VertexModel {
   // Return the features of all vertices on the host (given or learned), the name of the leaf that
   // holds a batch's rows of them, and their width.
   Tensor features() const;
+  // Returns the features of these vertices.
+  Tensor rows_of(std::span<const NodeId> ids) const;
   std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
   int64_t feature_width() const { return run_.config.model.in_dim; }
   void bind_gradients();
@@ -98,7 +120,15 @@ class BatchSession : public VertexModel {
   void count_batch(const Sample& sample);
   int64_t batch_bytes() const;
   int64_t drawing_bytes(int ahead) const;
+  void use_disk(bool evaluates);
   void place_features();
+  void choose_tiers(int64_t budget);
+  void prefer_near_rows();
+  int64_t feature_budget(int64_t free) const;
+  int64_t sent_bytes() const;
+  int64_t room_to_lock() const;
+  LoaderFeatures loaded_features() const;
+  RowReads rows_read_since(const RowReads& told) const;
   void choose_prefetch();
   void sample_on_device();
   void choose_evaluation(bool embeddings);
@@ -114,16 +144,23 @@ class BatchSession : public VertexModel {
   std::shared_ptr<const RunDevice> device_;
   std::unique_ptr<BatchInputs> inputs_;
   std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<NearSampling> near_;  // null if samples do not depend on where rows lie
   Dfg dfg_;
   std::unique_ptr<Learner> learner_;
   const Parameter* learned_ = nullptr;  // the rows of all vertices, if features are learned
   float* learned_gradient_ = nullptr;   // gradient of the rows of all vertices
-  // features of all vertices; null: they are sent with the batches
+  // f32 features of all vertices in device memory; null if they are not all there
   const void* device_features_ = nullptr;
+  std::unique_ptr<const PlacedFeatures> placed_;  // where features lie otherwise, on a GPU
+  std::shared_ptr<FeatureStore> store_;           // the tiers, laid out
+  RowReads told_;                                 // rows that take_feature_rows() has told of
   std::shared_ptr<void> gradient_memory_;
   std::unique_ptr<BlockRunner> runner_;
   std::unique_ptr<BatchComputer> computer_;  // made by start()
   std::unique_ptr<FeatureSink> sink_;
+  std::unique_ptr<DiskTier> tier_;  // null: features are in memory
+  DiskCounters told_disk_reads_;    // reads that take_disk_reads() has told of
+  double told_wait_ = 0;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<LayerwiseInference> inference_;
   std::unique_ptr<WholeInference> whole_;            // null: inference_ is used
@@ -142,7 +179,9 @@ class BatchSession : public VertexModel {
     // bytes of the features, of the arrays of the sample, and of the forms that kernels walk
     int64_t rows = 0, blocks = 0, forms = 0;
   };
-  BatchBytes largest_;  // largest of the trial batches
+  BatchBytes largest_;                  // largest of the trial batches
+  std::vector<Array<NodeId>> counted_;  // vertices of the batches that were counted
+  int64_t most_sent_ = 0;               // most rows of the host in one of these batches
 };
 
 }  // namespace nacre

@@ -130,7 +130,8 @@ void require_room(const RunConfig& config, int64_t bytes, const std::string& wha
   if (config.program_bytes == 0) return;
   const MemoryBound bound = host_bound(config, runs_on_gpu(config));
   // The program grows a little while it prepares. bill_of() allows for this growth, too.
-  const int64_t need = resident_memory() + unread_file_bytes() + kProgram / 2 + bytes;
+  const int64_t unread = std::max<int64_t>(0, unread_file_bytes() - config.disk_bytes);
+  const int64_t need = resident_memory() + unread + kProgram / 2 + bytes;
   if (need <= bound.bytes) return;
   refuse_memory(fmt::format("preparing needs {} for {}; in all", size_of(bytes), what), static_cast<double>(need),
                 bound, remedy.empty() ? kSmallerModel : remedy);

@@ -45,6 +45,20 @@ double bytes_of_parameters(const RunConfig& config, const DataSizes& sizes) {
   return parameter_bytes(build_model(options), sizes.graph.nodes, options.num_edge_types);
 }
 
+// Returns the bytes on the host that evaluation takes at least. A run with mini-batches computes
+// all nodes layer by layer and holds the values of the last two layers. Only a GPU with room for
+// these values, the features and the edges can take them instead.
+int64_t bytes_of_evaluation(const RunConfig& config, const DataSizes& sizes) {
+  if (config.mode != "minibatch" || sizes.users_and_items || !knows_parameters(config, sizes)) return 0;
+  const ModelOptions& model = config.model;
+  const int64_t width = sizes.classes + (model.layers > 1 ? static_cast<int64_t>(model.hidden) : 0);
+  const int64_t values = sizes.graph.nodes * width * 4;
+  if (!runs_on_gpu(config)) return values;
+  const DeviceChoice choice = choose_device(config.device, config.precision);
+  const int64_t least = values + sizes.feature_bytes + sizes.graph.edges * 4;
+  return least <= device_plugin()->devices()[choice.index].memory_bytes ? 0 : values;
+}
+
 }  // namespace
 
 ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
@@ -81,10 +95,13 @@ Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const 
   std::vector<MemoryItem> making{program, data, {"graph as the model wants it", new_graph}};
   if (model.needs_types && !sizes.graph.typed) making.push_back({"edges by destination", sizes.graph.edges * 4});
   if (config.normalize_features == "row") making.push_back({"features, divided by their sums", sizes.feature_bytes});
+  const int64_t narrow = config.features.type == "f32" ? 0 : sizes.feature_bytes / 2;
+  if (narrow > 0) making.push_back({"features, stored as " + config.features.type, narrow});
   bill.phases.push_back({"preparing", making});
 
-  // The graph that was read is freed, unless it is part of a mapped file.
-  const int64_t kept = sizes.mapped + sizes.held - (changed && sizes.mapped == 0 ? sizes.graph.bytes() : 0) + new_graph;
+  // What was read and exists in another form is freed, unless it is part of a mapped file.
+  const int64_t freed = sizes.mapped > 0 ? 0 : (changed ? sizes.graph.bytes() : 0) + 2 * narrow;
+  const int64_t kept = sizes.mapped + sizes.held - freed + new_graph + narrow;
   std::vector<MemoryItem> training{program, {"data and graph", kept}};
   if (config.mode == "full" && purpose.trains) training.push_back({"labels and loss weights", graph.nodes * 8});
   if (purpose.trains && walks_by_source(config, sizes))
@@ -95,6 +112,10 @@ Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const 
         {"parameters and all that training keeps of them", static_cast<int64_t>(std::min(kMost, bytes))});
   }
   bill.phases.push_back({purpose.trains ? "training" : "predicting", training});
+  if (const int64_t values = bytes_of_evaluation(config, sizes); values > 0) {
+    bill.phases.push_back({"evaluating", training});
+    bill.phases.back().items.push_back({"values of two layers, for evaluation", values});
+  }
   if (purpose.loaded > 0) {
     training.push_back({"weights of the checkpoint", purpose.loaded});
     bill.phases.push_back({"loading weights", training});

@@ -102,8 +102,10 @@ json batches_json(const RunConfig& c) {
 
 json result_settings(const RunConfig& c) {
   json j = {{"data", data_json(c)}, {"model", model_json(c.model)}, {"training", training_json(c)}};
+  if (c.features.type != "f32") j["data"]["feature_type"] = c.features.type;
   if (!c.class_names.empty()) j["model"]["class_names"] = c.class_names;
   if (c.mode == "minibatch") j["batches"] = batches_json(c);
+  if (c.mode == "minibatch" && c.features.locality != "off") j["batches"]["locality"] = c.features.locality;
   return j;
 }
 
@@ -126,6 +128,19 @@ std::string text_of(const json& j, int indent) { return j.dump(indent, ' ', fals
 
 }  // namespace
 
+std::vector<std::string> RankOptions::entries() const {
+  if (processes.empty()) return devices;
+  std::vector<std::string> all;
+  for (size_t r = 0; r < devices.size(); ++r) {
+    if (r > 0 && processes[r] == processes[r - 1]) {
+      all.back() += "+" + devices[r];
+    } else {
+      all.push_back(devices[r]);
+    }
+  }
+  return all;
+}
+
 std::string config_json(const RunConfig& c) {
   json j = result_settings(c);
   j["execution"] = {{"device", c.device},
@@ -137,10 +152,11 @@ std::string config_json(const RunConfig& c) {
                     {"deterministic", c.deterministic},
                     {"memory_limit", c.memory_limit}};
   if (c.ranks.several()) {
-    j["execution"]["devices"] = c.ranks.devices;
-    j["execution"]["shares"] = c.ranks.shares;
+    j["execution"]["devices"] = c.ranks.entries();
+    j["execution"]["shares"] = c.ranks.shares.empty() ? json(c.ranks.share_rule) : json(c.ranks.shares);
     j["execution"]["partition"] = partition_method_name(c.ranks.partition.method);
     j["execution"]["halo_rows"] = c.ranks.halo_rows;
+    if (c.ranks.comm != "auto") j["execution"]["comm"] = c.ranks.comm;
     j["execution"]["comm_timeout"] = c.ranks.timeout;
     j["execution"]["no_overlap"] = !c.ranks.overlap;
   }
@@ -148,6 +164,14 @@ std::string config_json(const RunConfig& c) {
   if (c.mode == "minibatch") {
     j["execution"]["features_on"] = c.features_on;
     j["execution"]["sample_on"] = c.sample_on;
+    if (!c.features.budget.empty()) j["execution"]["feature_budget"] = c.features.budget;
+    if (c.features.placement != "auto") j["execution"]["placement"] = c.features.placement;
+    if (c.features.host_rows != "auto") j["execution"]["host_rows"] = c.features.host_rows;
+    if (c.host_budget > 0) {
+      j["execution"]["host_budget"] = c.host_budget;
+      j["execution"]["pack"] = c.pack;
+      j["execution"]["pack_folder"] = c.pack_folder;
+    }
   }
   if (!c.recommend.empty()) j["recommend"] = c.recommend;
   return text_of(j, 2);
@@ -233,6 +257,7 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
     if (!c.load.ignore_edge_weights) take(d, "ignore_edge_weights", c.load.ignore_edge_weights);
     take(d, "undirected", c.load.undirected);
     take(d, "normalize_features", c.normalize_features);
+    take(d, "feature_type", c.features.type);
     take(d, "relations", c.relations);
     take(j.at("training"), "metric", c.metric);
   } catch (const json::exception&) {

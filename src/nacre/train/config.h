@@ -18,17 +18,54 @@
 
 namespace nacre {
 
+// The value of --shares with which the run chooses and changes the shares by itself.
+inline constexpr const char* kAutomaticShares = "auto";
+
+// --precision auto: GPUs begin with tf32, and those that have too much work switch to bf16.
+inline constexpr const char* kAutomaticPrecision = "auto";
+
 // How several devices train one graph together. Each device is a rank (docs/many_devices.md).
 struct RankOptions {
-  std::vector<std::string> devices;  // one for each rank (rank_devices.h); empty: one device
-  std::vector<double> shares;        // how much of the work each rank gets; empty: equal shares
-  PartitionOptions partition;        // how the nodes are dealt out
+  // A name for each rank (rank_devices.h); empty if the run has one device.
+  std::vector<std::string> devices;
+  // The share of each rank; if empty, share_rule gives the shares.
+  std::vector<double> shares;
+  std::string share_rule = kAutomaticShares;  // how the work is shared out (share_rules.h)
+  PartitionOptions partition;                 // how the nodes are dealt out
   // Which rows travel between ranks: auto, or a name of HaloRows (dfg/distribute.h).
   std::string halo_rows = "auto";
+  // How rows get from the GPU of one process to that of another: nccl, staged (through host memory)
+  // or auto, which is nccl if every process has a GPU of its own.
+  std::string comm = "auto";
   double timeout = kCommTimeout;  // seconds that ranks wait for each other
   bool overlap = true;            // ranks compute while rows travel
+  // The number of this process among those that MPI has started; -1: one process drives all
+  // devices.
+  int own = -1;
+  // The process of each rank if processes drive several ranks; empty: each process is a rank.
+  std::vector<int> processes = {};
 
   bool several() const { return !devices.empty(); }
+  // Returns whether the device of a rank is driven by this process.
+  bool drives(size_t rank) const {
+    return own < 0 || own == (processes.empty() ? static_cast<int>(rank) : processes[rank]);
+  }
+  // Returns the devices as --devices has them: those of one process are joined by '+'.
+  std::vector<std::string> entries() const;
+};
+
+// Where the feature rows of mini-batches lie, and as what (docs/minibatches.md).
+struct FeatureOptions {
+  std::string type = "f32";  // stored as f32, bf16 or f16
+  // Bytes of features in the memory of each device; empty: what is left.
+  std::vector<int64_t> budget;
+  std::string placement = "auto";  // which rows lie where: auto or a name of placement_methods()
+  // How a GPU gets rows of the host: link (its kernels read them), copy (threads of the host gather
+  // them) or auto.
+  std::string host_rows = "auto";
+  // How much more often samples have vertices whose rows are in device memory (near_sampling.h):
+  // off, a factor, or auto.
+  std::string locality = "off";
 };
 
 struct RunConfig {
@@ -59,17 +96,27 @@ struct RunConfig {
   // weights kept: best (validation score), loss (validation loss) or last
   std::string select = "best";
   // execution
-  std::string device = "auto";  // see device.h
-  RankOptions ranks;            // several devices instead of one
+  std::string device = "auto";  // the name of the device (device.h)
+  RankOptions ranks;            // settings of runs on several devices
+  // Name of the precision; with several devices it may be auto, or a list with a name for
+  // each.
   std::string precision = "f32";
-  std::string mode = "full";                 // or minibatch
+  std::string mode = "full";                 // full or minibatch
   int64_t batch_size = 1024;                 // seeds of a mini-batch
   SampleOptions sampling;                    // how mini-batches are drawn
   LoaderOptions loader = {.in_flight = -1};  // in_flight -1: as many batches as suits the device
   // mini-batches: where features lie; auto, device or host
   std::string features_on = "auto";
+  FeatureOptions features;
   // mini-batches: where neighbours are drawn; auto, device or host
   std::string sample_on = "auto";
+  // mini-batches: bytes of host memory for feature rows; 0: features are not limited
+  int64_t host_budget = 0;
+  // whether rows that stay on disk are packed for groups of batches: auto, on or off
+  std::string pack = "auto";
+  std::string pack_folder;  // folder for packs; empty: the folder of the data
+  // bytes of features that stay on disk because of host_budget; filled in from the data
+  int64_t disk_bytes = 0;
   int threads = 0;            // 0 = all
   std::string plan = "auto";  // see plan/policy.h
   // the same weights, to the bit, on any machine and number of threads

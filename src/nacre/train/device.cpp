@@ -6,6 +6,7 @@
 #include "nacre/device/precision.h"
 #include "nacre/train/batch_computer.h"
 #include "nacre/train/bill.h"
+#include "nacre/train/feature_options.h"
 #include "nacre/train/gpu_device.h"
 #include "nacre/train/scorer.h"
 
@@ -43,7 +44,10 @@ class HostDevice : public RunDevice {
 
 DeviceChoice choose_device(const std::string& device, const std::string& precision, const std::string& option) {
   DeviceChoice choice;
-  const GemmType products = parse_precision(precision);
+  // With several devices, `precision` may be a list. Only its first name is used here;
+  // rank_devices() checks the others.
+  const std::string first = precision.substr(0, precision.find(','));
+  const GemmType products = first == kAutomaticPrecision ? GemmType::f32 : parse_precision(first);
   if (device != "cpu") {
     std::string why;
     DevicePlugin* plugin = device_plugin(&why);
@@ -77,6 +81,7 @@ DeviceChoice choose_device(const std::string& device, const std::string& precisi
 }
 
 void check_places(const RunConfig& config) {
+  if (config.mode == "minibatch") check_feature_options(config);
   const std::pair<const char*, const std::string&> places[] = {{"--features-on", config.features_on},
                                                                {"--sample-on", config.sample_on}};
   for (const auto& [option, place] : places) {

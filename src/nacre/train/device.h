@@ -29,8 +29,8 @@ struct DeviceChoice {
 // precision does not exist here.
 DeviceChoice choose_device(const std::string& device, const std::string& precision,
                            const std::string& option = "--device");
-// Throws a UserError if --features-on or --sample-on has an unknown value, or says device and the
-// run computes on the host.
+// Throws a UserError if --features-on, --sample-on or another option of where features lie has an
+// unknown value, or if a place is a device and the run computes on the host.
 void check_places(const RunConfig& config);
 
 // The batches that a device is asked to draw.
@@ -44,7 +44,7 @@ struct DrawRequest {
   bool required = false;                     // --sample-on device: may take all free memory
 };
 struct DrawAnswer {
-  MakeBatchSampler make;  // for Sampler::draw_with(); null if the device does not draw
+  MakeBatchSampler make;  // argument of Sampler::draw_with(); null if the device does not draw
   std::string why_not;
 };
 

@@ -4,6 +4,7 @@
 
 #include "nacre/base/philox.h"
 #include "nacre/engine/executor.h"
+#include "nacre/train/disk_tier.h"
 #include "nacre/train/planner.h"
 
 namespace nacre {
@@ -75,6 +76,8 @@ void add_batches(const RunConfig& config, const DataSizes& sizes, std::vector<Me
   }
   const double rows = std::min(nodes, static_cast<double>(sizes.graph.nodes)) * static_cast<double>(sizes.features) * 4;
   const int batches = (config.loader.in_flight < 0 ? LoaderOptions{}.in_flight : config.loader.in_flight) + 1;
+  if (const int64_t on_disk = bytes_on_disk(config, sizes.feature_bytes); on_disk > 0)
+    items.push_back({"feature rows in memory, the others on disk", config.host_budget});
   items.push_back({"batches (features)", static_cast<int64_t>(rows * 1.125) * batches});
 }
 
@@ -87,7 +90,9 @@ Bill estimate_bill(const RunConfig& config, const DataSizes& sizes) {
   GraphCounts counts = sizes.graph;
   if (model.needs_types) counts.typed = true;
   if (model.needs_self_loops) counts.edges += counts.nodes;
-  std::vector<MemoryItem>& training = bill.phases.back().items;
+  const auto training_phase = std::find_if(bill.phases.begin(), bill.phases.end(),
+                                           [](const MemoryPhase& phase) { return phase.name == "training"; });
+  std::vector<MemoryItem>& training = training_phase->items;
   if (config.mode == "minibatch") {
     add_batches(config, sizes, training);
     return bill;

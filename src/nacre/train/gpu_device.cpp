@@ -6,12 +6,14 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/cost/gpu_profile.h"
+#include "nacre/device/null_device.h"
 #include "nacre/device/precision.h"
 #include "nacre/engine/gpu/device_sampling.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/gpu/partition.h"
 #include "nacre/train/batch_computer.h"
 #include "nacre/train/device_scorer.h"
+#include "nacre/train/rank_devices.h"
 
 namespace nacre {
 namespace {
@@ -76,13 +78,22 @@ std::shared_ptr<const GpuDevice> open_gpu(const DeviceChoice& choice, const RunC
   const DeviceInfo& info = device->info();
   const std::shared_ptr<GpuCompiler> compiler = GpuCompiler::open(plugin, device);
   if (views) views->partition_with(partition_on(compiler));
-  GpuOptions options{.precision = parse_precision(config.precision), .tune = !config.deterministic};
+  GpuOptions options{.precision = parse_precision(config.precision),
+                     .tune = !config.deterministic,
+                     .busy_multiprocessors = busy_multiprocessors(config.ranks.devices, config.device)};
   // Only a searched plan may depend on what was measured here.
   if (config.plan == "auto" && !config.deterministic) {
     const auto profile = load_gpu_profile(gpu_label(info.name, info.multiprocessors));
     if (profile) options.rates = variant_rates(*profile, options.precision);
   }
   return std::make_shared<GpuDevice>(choice, std::make_shared<GpuContext>(compiler, std::move(views), options));
+}
+
+std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const std::string& precision,
+                                    std::shared_ptr<GraphViews> views) {
+  const auto compiler = std::make_shared<GpuCompiler>(make_null_device(gpu), [](const auto&) { return std::string(); });
+  return make_gpu_backend(
+      std::make_shared<GpuContext>(compiler, std::move(views), GpuOptions{.precision = parse_precision(precision)}));
 }
 
 GpuContext& gpu_of(const RunDevice& device) {

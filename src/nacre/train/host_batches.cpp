@@ -9,6 +9,7 @@ class HostBatches : public BatchComputer {
   explicit HostBatches(const BatchParts& parts) : parts_(parts) {}
 
   std::unique_ptr<FeatureSink> make_sink() override { return make_host_sink(); }
+  RowReads rows_read() override { return reads_; }
   std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
     return std::make_shared<HostBatch>(*this, parts_.runner.prepare(Blocks(sample.blocks)));
   }
@@ -36,6 +37,7 @@ class HostBatches : public BatchComputer {
                     Tensor(DType::f32, learned->shape, nullptr, parts_.learned_gradient));
       }
     }
+    reads_ += {.batches = 1, .host = batch.sample.vertices.size()};
     parts_.learner.keep_loss(executor);
     parts_.learner.update(lr);
   }
@@ -54,6 +56,7 @@ class HostBatches : public BatchComputer {
 
   BatchParts parts_;
   Tensor rows_;  // rows of one batch; used if features are learned
+  RowReads reads_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
 #include "nacre/plan/search.h"
 
@@ -111,7 +112,7 @@ void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, con
   std::vector<LeafValue> leaves = inputs_.gather(stage.dfg, sample);
   for (const StageValue& value : stage.reads)
     leaves.push_back({"value." + value.name, gather_rows(tables_.at(value.name), sample.vertices.span())});
-  if (reads_features(stage.dfg)) leaves.push_back({features_leaf(), gather_rows(features_, sample.vertices.span())});
+  if (reads_features(stage.dfg)) leaves.push_back({features_leaf(), feature_rows(sample.vertices.span())});
   for (const Node& node : stage.dfg.nodes()) {
     if (node.op == Op::param && node.name != features_leaf()) layer.runner->bind(node.name, parameter(node.name));
   }
@@ -144,10 +145,48 @@ std::string LayerwiseInference::features_leaf() const {
 
 bool LayerwiseInference::reads_features(const Dfg& dfg) const { return dfg.find_leaf(features_leaf()) >= 0; }
 
-void LayerwiseInference::run(const Tensor& features, const ParameterMemory& parameter) {
+void LayerwiseInference::run(const Tensor& features, const ParameterMemory& parameter, RowSource* source) {
   features_ = features;
+  source_ = source;
+  blocks_read_ = 0;
   tables_.clear();
   for (Layer& layer : layers_) run_layer(layer, parameter);
+}
+
+Tensor LayerwiseInference::feature_rows(std::span<const NodeId> ids) {
+  if (source_ == nullptr) return gather_rows(features_, ids);
+  const BatchTurn turn{0, blocks_read_++};
+  Tensor rows(DType::f32, {static_cast<int64_t>(ids.size()), features_.row_size()});
+  const int64_t bytes = rows.row_size() * 4;
+  source_->wait(turn);
+  parallel_for(rows.rows(), std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, bytes)), [&](int64_t b, int64_t e) {
+    source_->look_up(turn, b, ids.subspan(static_cast<size_t>(b), static_cast<size_t>(e - b)),
+                     static_cast<char*>(rows.raw()) + b * bytes, bytes);
+  });
+  source_->release(turn);
+  return rows;
+}
+
+std::unique_ptr<BatchSequence> LayerwiseInference::feature_blocks() const {
+  struct Block {
+    const Layer* layer;
+    int64_t begin, end;
+  };
+  std::vector<Block> blocks;
+  for (const Layer& layer : layers_) {
+    if (!reads_features(layer.stage.dfg)) continue;
+    for (int64_t begin = 0; begin < run_.dataset.num_nodes();) {
+      const int64_t end = end_of_block(layer, begin);
+      blocks.push_back({&layer, begin, end});
+      begin = end;
+    }
+  }
+  const auto count = static_cast<int64_t>(blocks.size());
+  return listed_batches(count, [this, blocks = std::move(blocks)](int64_t i, std::vector<NodeId>& rows) {
+    const Block& block = blocks[static_cast<size_t>(i)];
+    const Sample sample = block_of(*block.layer, block.begin, block.end);
+    rows.assign(sample.vertices.begin(), sample.vertices.end());
+  });
 }
 
 const float* LayerwiseInference::values(const std::string& output) const { return tables_.at(output).data<float>(); }

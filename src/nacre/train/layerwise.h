@@ -11,6 +11,7 @@
 
 #include "nacre/dfg/split.h"
 #include "nacre/engine/block_runner.h"
+#include "nacre/tier/batch_sequence.h"
 #include "nacre/train/batch_inputs.h"
 
 namespace nacre {
@@ -31,7 +32,11 @@ class LayerwiseInference {
   using ParameterMemory = std::function<void*(const std::string& parameter)>;
   // Computes all outputs on the host from the features of all vertices; values() are valid until
   // the next run.
-  void run(const Tensor& features, const ParameterMemory& parameter);
+  // If there is a source, the rows of feature_blocks() are looked up there, and `features` only
+  // tells their size.
+  void run(const Tensor& features, const ParameterMemory& parameter, RowSource* source = nullptr);
+  // Returns the vertices of the blocks that read features, in the order of a run.
+  std::unique_ptr<BatchSequence> feature_blocks() const;
   // Returns an output as [num_nodes, width].
   const float* values(const std::string& output) const;
   int64_t width(const std::string& output) const;
@@ -54,6 +59,7 @@ class LayerwiseInference {
   void run_layer(Layer& layer, const ParameterMemory& parameter);
   void run_block(Layer& layer, int64_t begin, int64_t end, const ParameterMemory& parameter);
   int64_t end_of_block(const Layer& layer, int64_t begin) const;
+  Tensor feature_rows(std::span<const NodeId> ids);
   // Returns the leaf of the features: an input, or the parameter of learned rows.
   std::string features_leaf() const;
   bool reads_features(const Dfg& dfg) const;
@@ -64,6 +70,8 @@ class LayerwiseInference {
   LayerwiseOptions options_;
   std::vector<Layer> layers_;
   Tensor features_;                       // set during a run
+  RowSource* source_ = nullptr;           // set during a run; null: features_ has the rows
+  int64_t blocks_read_ = 0;               // blocks whose features were looked up in a run
   std::map<std::string, Tensor> tables_;  // values carried between stages, one row for each vertex
 };
 

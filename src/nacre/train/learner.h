@@ -74,7 +74,7 @@ class Learner {
   std::map<std::string, std::shared_ptr<void>> leaves_;  // copies on a device
   std::deque<DeviceEvent> queued_;                       // ends of steps that nobody has waited for
   double awaited_ = 0;
-  std::shared_ptr<void> loss_memory_;  // in the memory of the back end
+  std::shared_ptr<void> loss_memory_;  // the losses, in the memory of the back end
   int64_t num_losses_ = 0;             // number of losses in loss_memory_
   std::vector<float> losses_;          // losses that were fetched before those
 };

@@ -17,6 +17,7 @@ class MetricsFile {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
+  bool writes() const { return fd_ >= 0; }
   // Adds a line. Throws a RuntimeError if the file cannot take the whole line; the file then ends
   // with the line before it.
   void add(const std::string& line);

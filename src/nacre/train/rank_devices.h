@@ -13,15 +13,25 @@ inline constexpr int kMostRanks = 64;
 
 // The device of one rank.
 struct RankDevice {
-  std::string text;    // as the user wrote it, for example cpu:2 or cuda:0@32
+  std::string text;    // the device as the user wrote it, for example cpu:2 or cuda:0@32
   std::string device;  // what --device calls it: cpu, cuda:0, cuda:0@32
-  int threads = 0;     // of a rank that computes on the host; 0 for a GPU
+  int threads = 0;     // number of threads of a rank on the host; 0 for a GPU
+  std::string precision = "f32";
+  std::string first_precision = "f32";  // before the run has changed it
+  bool automatic = false;               // the run may change it to bf16 (--precision auto)
 };
 
 // Returns the devices of the list. "cpu:2" is two threads of the host; "cpu" without a number
 // shares the host's threads evenly with other entries without a number. Throws UserError if an
-// entry is no device of this machine, or does not support --precision.
+// entry is no device, or if this process drives it and it is not there or does not support its
+// precision. RunConfig::precision has one name for all GPUs (the host computes in f32 then), or one
+// for each device. If it is auto, a GPU begins with tf32.
 std::vector<RankDevice> rank_devices(const RunConfig& config);
+
+// Returns how many multiprocessors the ranks have together that name parts of the same GPU as
+// `device` (cuda:0@32); 0 if `device` is no part of a GPU. Ranks of other machines that name their
+// GPU alike count, too.
+int busy_multiprocessors(const std::vector<std::string>& devices, const std::string& device);
 
 // Returns which ranks would only slow the others down: those whose score is less than a twentieth
 // of all scores together. What such a rank computes saves less time than its communication takes.

@@ -5,20 +5,29 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/base/trace.h"
 #include "nacre/cost/nominal.h"
+#include "nacre/dfg/placed_aggregations.h"
 #include "nacre/engine/rank_block.h"
+#include "nacre/engine/row_precision.h"
+#include "nacre/graph/reversed.h"
+#include "nacre/plan/cost.h"
+#include "nacre/plan/order.h"
 #include "nacre/plan/variants.h"
+#include "nacre/train/link_rate.h"
 #include "nacre/train/metrics.h"
+#include "nacre/train/rank_planning.h"
 
 namespace nacre {
 namespace {
 
 // A rank on a GPU measures one of this many steps.
 constexpr int64_t kMeasuredEvery = 8;
+// The first step after those whose kernels are timed.
+constexpr int64_t kFirstMeasured = kTimedSteps + 1;
 
 // Returns numbers of all ranks, in their order.
 template <class T>
@@ -29,20 +38,6 @@ std::vector<T> all_numbers(Communicator& ranks, const T& own) {
     std::memcpy(&all.emplace_back(), text.data(), sizeof(T));
   }
   return all;
-}
-
-// Returns the bytes of rows that a rank receives in a step: rows of its halo, and rows that others
-// have for its own vertices.
-int64_t received_bytes(const Plan& plan, const LocalGraph& local) {
-  int64_t sent_rows = 0;
-  for (const PeerRows& peer : local.peers) sent_rows += peer.send.size();
-  int64_t bytes = 0;
-  for (const Kernel& kernel : plan.kernels) {
-    const Node& root = plan.dfg[kernel.root];
-    if (kernel.kind != KernelKind::exchange || root.op == Op::all_reduce || kernel.once) continue;
-    bytes += (root.op == Op::exchange ? local.num_halo() : sent_rows) * root.type.row_size() * 4;
-  }
-  return bytes;
 }
 
 // Sends the values of rank 0 to all others.
@@ -66,78 +61,143 @@ RankSession::RankSession(RankSetup setup) : setup_(std::move(setup)), own_run_(s
   const RunData& run = setup_.run;
   const Graph& whole = run.dataset.graph;
   local_ = std::make_shared<const LocalGraph>(local_graph(whole, setup_.partition, setup_.control.rank()));
-  ModelOptions options = run.config.model;
-  options.sampling = Sampling::blocks;
-  const int layers = std::max(1, options.layers);
-  blocks_ = std::make_unique<Blocks>(
-      Blocks::of_rank(local_->graph, layers, make_rank_links(whole, local_, setup_.data, device().gpu())));
-  inputs_ = std::make_unique<RankInputs>(run, *local_);
+  const int layers = std::max(1, run.config.model.layers);
+  if (wants_reversed(whole)) {
+    reversed_ = std::make_shared<const LocalGraph>(
+        local_graph(reversed_graph(whole), setup_.partition, setup_.control.rank(), EdgeSense::reversed));
+  }
+  RankGraphs graphs{local_->graph, whole};
+  if (reversed_) graphs.reversed = reversed_->graph;
+  blocks_ =
+      std::make_unique<Blocks>(Blocks::of_rank(graphs, layers,
+                                               make_rank_links({whole, setup_.partition, setup_.shares, reversed_},
+                                                               local_, setup_.data, device().gpu_compiler())));
+  inputs_ = std::make_unique<RankInputs>(run, *local_, reversed_.get());
   own_run_.dataset = inputs_->own_data();
   Dfg trained;
   if (setup_.needs.training) {
-    options.training = true;
-    options.loss = run.training_loss();
-    trained = build_model(options);
-    differentiate(trained);
+    trained = rank_model(run, true, false);
     learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run.config.seed), device().backend());
     learner_->optimize_with(run.config.optimizer);
   }
-  options.training = false;
-  options.embeddings = setup_.needs.embeddings;
-  options.loss = "none";
-  predicted_ = build_model(options);
+  predicted_ = rank_model(run, false, setup_.needs.embeddings);
+  const std::vector<int> bf16 = all_numbers(setup_.control, setup_.config.precision == "bf16" ? 1 : 0);
+  some_bf16_ = std::find(bf16.begin(), bf16.end(), 1) != bf16.end();
   if (!learner_)
     learner_ = std::make_unique<Learner>(Parameters(predicted_, *blocks_, run.config.seed), device().backend());
   plan(setup_.needs.training ? trained : predicted_);
   if (setup_.needs.training) make_executor(without_scores(trained), train_);
   make_executor(predicted_, eval_);
+  inputs_->keep_only(train_ ? std::vector{&train_->plan(), &eval_->plan()} : std::vector{&eval_->plan()});
   scorer_ = device().make_scorer(own_run_);
   if (setup_.needs.training) fit(trained);
 }
 
-// The rank with the most edges plans by rules. Kernels are not timed: a rank cannot run the kernels
-// of a step without the others. Ranks that compute on another kind of device than the planner take
-// its options, too, because all ranks must send the same rows.
+// Returns whether ranks need the reversed block, which has the edges that start at own vertices.
+// Only aggregation at the owners of sources reads it, and that can pay if these edges lead to fewer
+// vertices of other ranks than the halos have. All ranks return the same.
+bool RankSession::wants_reversed(const Graph& whole) {
+  const std::string& rows = setup_.config.ranks.halo_rows;
+  if (rows != "auto") return rows == halo_rows_name(HaloRows::sums);
+  const int64_t far = count_far_destinations(whole, setup_.partition, setup_.control.rank());
+  const auto total = [&](int64_t own) {
+    const std::vector<int64_t> all = all_numbers(setup_.control, own);
+    return std::accumulate(all.begin(), all.end(), int64_t{0});
+  };
+  return total(far) < total(local_->num_halo());
+}
+
+// The rank with the most edges plans. Ranks that compute on another kind of device than the planner
+// take its options, too, because all ranks must send the same rows.
 void RankSession::plan(const Dfg& dfg) {
   Communicator& control = setup_.control;
   const std::vector<int64_t> edges = all_numbers(control, local_->graph.num_edges());
   const auto planner = static_cast<int>(std::max_element(edges.begin(), edges.end()) - edges.begin());
-  PlanRequest request = plan_request(setup_.config, setup_.config.epochs, setup_.needs.resumed_plan);
-  if (request.plan == "auto") request.deterministic = true;  // by rules
   if (control.rank() == planner) {
-    planning_ = plan_training(dfg, *blocks_, device().backend(), request, [](Executor&) {});
-    const std::string& rows = setup_.config.ranks.halo_rows;
-    PlanOptions& options = planning_.plan.options;
-    options.halo_rows = rows == "auto" ? cheapest_rows(dfg, options) : parse_halo_rows(rows);
+    planning_ = plan_for_ranks(dfg, part(), device().backend(), setup_.config, setup_.needs.resumed_plan);
   }
-  travels_ = control.broadcast(planner, travels_);
   planning_.plan.options = agreed(planner, planning_.plan.options);
   planning_.source = control.broadcast(planner, planning_.source);
   planning_.plan.name = setup_.config.plan;
+  place(dfg);
 }
 
-HaloRows RankSession::cheapest_rows(const Dfg& dfg, PlanOptions options) {
+// All ranks try the same placements in the same order, because all of them see the same costs.
+void RankSession::place(const Dfg& dfg) {
+  const Dfg step = without_scores(dfg);
+  PlanOptions& options = planning_.plan.options;
+  Backend& backend = *device().backend();
+  const int64_t memory = device().memory_limit(setup_.config, backend.available_bytes() + backend.graph_bytes());
+  const double link = link_rate();
+  // Which values are computed again was chosen for rows that travel late, and these values have
+  // other names if other rows travel. So the choice is dropped here, and fit() chooses again if
+  // memory is short. A plan from a file keeps its choice, because the file also says which rows
+  // travel.
+  const bool from_file = planning_.source == "file";
+  if (!from_file) {
+    options.recompute.clear();
+    planning_.dropped.clear();
+  }
+  const PlacementTrial trial = [&](const RankPlacement& placement) {
+    PlanOptions tried = options;
+    tried.halo_rows = placement;
+    Plan plan = make_plan(step, *blocks_, tried);
+    if (some_bf16_) agree_on_rows(plan, backend, part(), setup_.control);
+    const PlacementCost own = predict(plan, memory, link);
+    PlacementCost most = own;
+    for (const PlacementCost& cost : all_numbers(setup_.control, own)) {
+      most = {std::max(most.seconds, cost.seconds), std::max(most.received, cost.received),
+              std::max(most.missing, cost.missing)};
+    }
+    return most;
+  };
+  const Dfg whole = undistributed_dfg(step, *blocks_, options);
+  const std::string& rows = setup_.config.ranks.halo_rows;
+  if (rows == "auto" && !from_file) {
+    placement_ = search_placement(whole, trial, blocks_->views());
+  } else {
+    const RankPlacement asked = rows == "auto" ? options.halo_rows : RankPlacement{parse_halo_rows(rows), {}};
+    placement_ = given_placement(whole, asked, trial, blocks_->views());
+  }
+  options.halo_rows = placement_.placement;
+  for (const double rate : all_numbers(setup_.control, link)) {
+    double& slowest = placement_.link_bytes_per_second;
+    if (rate > 0) slowest = slowest > 0 ? std::min(slowest, rate) : rate;
+  }
+}
+
+// Ranks in the memory of one host copy rows as fast as any other array, so nothing is measured for
+// them, and their plans are the same in every run.
+double RankSession::link_rate() {
+  const std::vector<int> on_host = all_numbers(setup_.control, device().on_host() ? 1 : 0);
+  const bool one_memory = setup_.needs.mpi == nullptr && std::find(on_host.begin(), on_host.end(), 0) == on_host.end();
+  if (one_memory || setup_.config.deterministic) return 0;
+  const double rate = measure_link(*blocks_->links(), *local_, *device().backend());
+  sent_before_ = setup_.data.counters().exchange.bytes_sent;
+  return rate;
+}
+
+PlacementCost RankSession::predict(const Plan& plan, int64_t memory, double link) {
   const NominalProfile& prices = device().on_host() ? nominal_cpu() : nominal_gpu();
   SearchOptions how;
   how.model = &prices.model;
   how.cache_bytes = prices.cache_bytes;
-  HaloRows best = HaloRows::late;
-  double least = INFINITY;
-  std::string others;
-  for (const HaloRows rows : {HaloRows::late, HaloRows::narrow, HaloRows::early}) {
-    options.halo_rows = rows;
-    const Plan plan = make_plan(without_scores(dfg), *blocks_, options);
-    const double seconds = predict_plan(plan, *blocks_, how);
-    others += fmt::format("{}{} {}, {}", others.empty() ? "" : "; ", halo_rows_name(rows), human_seconds(seconds),
-                          human_bytes(static_cast<double>(received_bytes(plan, *local_))));
-    if (seconds >= least) continue;
-    least = seconds;
-    best = rows;
+  how.link_bytes_per_second = link;
+  const int64_t held = local_->graph.bytes() + (reversed_ ? reversed_->graph.bytes() : 0) + inputs_->bytes_of(plan) +
+                       learner_->parameter_bytes() + (learner_->trains() ? learner_->optimizer_bytes() : 0);
+  const int64_t values = peak_live_bytes(plan, *blocks_) + once_bytes(plan, *blocks_) + order_bytes(plan, *blocks_);
+  return {predict_plan(plan, *blocks_, how), received_bytes(plan, part()), held + values - memory};
+}
+
+std::vector<std::string> RankSession::placement_notes() const {
+  std::vector<std::string> notes = placement_lines(placement_);
+  const Plan& plan = train_ ? train_->plan() : eval_->plan();
+  const std::string text = place_text(placement_.placement, plan.dfg, blocks_->views());
+  if (!text.empty()) notes.push_back("--halo-rows " + setup_.config.ranks.halo_rows + ": " + text);
+  if (!placement_.fixed.empty() && !reversed_) {
+    notes.emplace_back("--halo-rows auto does not try sums, because sums would send no fewer rows than late");
   }
-  travels_ =
-      fmt::format("--halo-rows auto chooses {}; predicted time of a step and bytes that the largest rank receives: {}",
-                  halo_rows_name(best), others);
-  return best;
+  return notes;
 }
 
 PlanOptions RankSession::agreed(int planner, const PlanOptions& own) {
@@ -152,6 +212,8 @@ void RankSession::make_executor(const Dfg& dfg, std::unique_ptr<Executor>& execu
   const DeviceTraits traits = device().backend()->traits();
   Plan plan = make_plan(dfg, *blocks_, planning_.plan.options, {.device = &traits});
   plan.name = planning_.plan.name;
+  plan.placement = placement_;
+  if (some_bf16_) agree_on_rows(plan, *device().backend(), part(), setup_.control);
   inputs_->make(plan);
   executor = std::make_unique<Executor>(std::move(plan), *blocks_, device().backend(),
                                         ExecutorOptions{.overlap = setup_.config.ranks.overlap});
@@ -187,7 +249,9 @@ std::vector<MemoryItem> RankSession::memory() const {
   }
   const bool host = device().on_host();
   std::vector<MemoryItem> items;
-  if (host) items.push_back({"part of the graph", local_->graph.bytes() + blocks_->links()->vertex_ids().size() * 8});
+  const int64_t more = reversed_ ? reversed_->graph.bytes() : 0;
+  if (host)
+    items.push_back({"part of the graph", local_->graph.bytes() + more + blocks_->links()->vertex_ids().size() * 8});
   items.insert(items.end(), {{"forms of the graph and work lists", device().backend()->graph_bytes()},
                              {"features", inputs_->feature_bytes()},
                              {"labels, degrees and loss weights", inputs_->other_bytes()},
@@ -199,17 +263,27 @@ std::vector<MemoryItem> RankSession::memory() const {
   return items;
 }
 
-int64_t RankSession::missing_bytes() const {
+int64_t RankSession::data_bytes() const {
+  const RunData& run = setup_.run;
+  int64_t bytes = run.dataset.graph.bytes() + run.label_bytes() + setup_.partition.part.size() * 4;
+  for (const FeatureLeaf& leaf : run.leaves) bytes += leaf.values.bytes();
+  return bytes;
+}
+
+int64_t RankSession::memory_limit() const {
   Backend& backend = *device().backend();
   const int64_t limit = device().memory_limit(setup_.config, backend.available_bytes() + backend.graph_bytes());
-  return total_bytes(memory()) - limit;
+  if (setup_.needs.mpi == nullptr) return limit;
+  return (device().on_host() ? limit - data_bytes() : limit) / setup_.sharing;
 }
+
+int64_t RankSession::missing_bytes() const { return total_bytes(memory()) - memory_limit(); }
 
 void RankSession::start() {
   Backend& backend = *device().backend();
   const int64_t bytes = std::max(train_ ? train_->arena_bytes() : 0, eval_->arena_bytes());
   const std::shared_ptr<void> arena = backend.allocate(bytes);
-  share_weights();
+  share_state();
   for (Executor* executor : {train_.get(), eval_.get()}) {
     if (executor == nullptr) continue;
     for (const Parameter& p : learner_->list()) executor->bind(p.name, learner_->place(p));
@@ -234,7 +308,7 @@ void RankSession::step(int64_t step, double lr, bool timed) {
   const double start = now_seconds();
   const StepContext context{setup_.run.config.seed, static_cast<uint64_t>(step)};
   // The first step loads kernels. After that, every rank with a GPU measures the same steps.
-  const bool measured = !device().on_host() && steps_ > 0 && (timed || steps_ % kMeasuredEvery == 0);
+  const bool measured = !device().on_host() && steps_ > 0 && (timed || steps_ % kMeasuredEvery == kFirstMeasured);
   if (measured) {
     measure_step(context, timed);
   } else {
@@ -243,8 +317,9 @@ void RankSession::step(int64_t step, double lr, bool timed) {
   ++steps_;
   learner_->keep_loss(*train_);
   learner_->update(lr);
-  if (!device().on_host()) return;
+  if (!device().on_host() || timed) return;
   times_.steps += now_seconds() - start;
+  ++times_.count;
 }
 
 void RankSession::run_step(const StepContext& context, bool timed) {
@@ -253,14 +328,17 @@ void RankSession::run_step(const StepContext& context, bool timed) {
     // The first step compiles and loads kernels, so its times do not count.
     if (!timed_) train_->reset_times();
     timed_ = true;
+    const std::vector<KernelTime> before = train_->times();
     train_->run_timed(context);
+    keep_kernel_times(before);
   } else {
     train_->run(context);
   }
-  received_ = setup_.data.counters().exchange.bytes_received - before.exchange.bytes_received;
-  if (!device().on_host()) return;
-  // What goes on while the rank computes costs it no time, so only the time in wait() counts.
   const CommCounters after = setup_.data.counters();
+  received_ = after.exchange.bytes_received - before.exchange.bytes_received;
+  if (!device().on_host() || timed) return;
+  // Communication that goes on while the rank computes costs the rank no time, so only the time in
+  // wait() counts.
   const auto moved = [](const CallCounters& now, const CallCounters& then) {
     return now.waited - now.idle - (then.waited - then.idle);
   };
@@ -272,25 +350,29 @@ void RankSession::run_step(const StepContext& context, bool timed) {
 
 void RankSession::measure_step(const StepContext& context, bool timed) {
   Backend& backend = *device().backend();
-  const int rank = setup_.control.rank();
   backend.await(backend.mark());
   const double start = now_seconds();
-  setup_.memory->measure(rank, true);
+  setup_.data.measure(true);
   run_step(context, timed);
-  const DeviceSeconds seconds = setup_.memory->take_seconds(rank);
-  setup_.memory->measure(rank, false);
+  const DeviceSeconds seconds = setup_.data.take_seconds();
+  setup_.data.measure(false);
   backend.await(backend.mark());
   if (timed) return;  // kernels that are timed one by one wait longer for other ranks than usual
   times_.steps += now_seconds() - start;
+  ++times_.count;
   times_.communication += seconds.moved + seconds.reduced;
   times_.reduction += seconds.reduced;
   times_.waiting += seconds.waited;
 }
 
 void RankSession::share_weights() {
-  Communicator& control = setup_.control;
   Parameters& parameters = learner_->parameters();
-  share_array(control, parameters.data(), parameters.size());
+  share_array(setup_.control, parameters.data(), parameters.size());
+  learner_->weights_changed();
+}
+
+void RankSession::share_state() {
+  Communicator& control = setup_.control;
   if (learner_->trains()) {
     OptimizerState& state = learner_->optimizer();
     for (Tensor* moment : {&state.first(), &state.second(), &state.average()}) {
@@ -298,7 +380,7 @@ void RankSession::share_weights() {
     }
     state.set_steps(all_numbers(control, state.steps())[0]);
   }
-  learner_->weights_changed();
+  share_weights();  // also sends the state of the optimiser to the device
 }
 
 bool RankSession::adds_up() const {
@@ -362,9 +444,10 @@ void RankSession::gather(const float* own_rows, int64_t width, float* all_rows) 
     for (int64_t v = 0; v < part.size(); ++v) order[next[part[v]]++] = static_cast<NodeId>(v);
     order_ = std::move(order);
   }
+  const Array<NodeId> rows = rows_by_number(*local_);
   ExchangeRequest request;
   request.name = "predictions";
-  request.sends.push_back({0, {own, local_->num_own(), row_bytes, 0, nullptr}});
+  request.sends.push_back({0, {own, local_->num_own(), row_bytes, 0, rows.empty() ? nullptr : rows.data()}});
   for (int r = 0; control.rank() == 0 && r < control.size(); ++r)
     request.receives.push_back({r, {all, begin_[r + 1] - begin_[r], row_bytes, 0, order_.data() + begin_[r]}});
   control.exchange(request);
@@ -377,26 +460,21 @@ std::vector<RankFigures> RankSession::figures() const {
   own.halo = local_->num_halo();
   own.device_bytes = total_bytes(memory());
   if (!device().on_host()) {
-    own.host_bytes = local_->graph.bytes() + setup_.views->bytes() + inputs_->feature_bytes() + inputs_->other_bytes() +
-                     learner_->parameter_bytes() + learner_->optimizer_bytes();
+    own.host_bytes = local_->graph.bytes() + (reversed_ ? reversed_->graph.bytes() : 0) + setup_.views->bytes() +
+                     inputs_->feature_bytes() + inputs_->other_bytes() + learner_->parameter_bytes() +
+                     learner_->optimizer_bytes();
   }
   const CommCounters counters = setup_.data.counters();
-  own.sent = counters.exchange.bytes_sent + counters.all_reduce.bytes_sent;
-  own.planned_received = train_ ? received_bytes(train_->plan(), *local_) : 0;
+  own.sent = counters.exchange.bytes_sent - sent_before_ + counters.all_reduce.bytes_sent;
+  own.planned_received = train_ ? received_bytes(train_->plan(), part()) : 0;
   own.received = received_;
-  own.kernel_seconds = train_ ? kernel_seconds() : 0;
+  own.kernel_seconds = kernel_seconds_;
+  own.edge_seconds = edge_seconds_;
+  own.memory_limit = memory_limit();
   own.times = times_;
   return all_numbers(setup_.control, own);
 }
 
-double RankSession::kernel_seconds() const {
-  double sum = 0;
-  const std::vector<Kernel>& kernels = train_->plan().kernels;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    const KernelTime& time = train_->times()[k];
-    if (kernels[k].kind != KernelKind::exchange && time.runs > 0) sum += time.seconds / static_cast<double>(time.runs);
-  }
-  return sum;
-}
+std::vector<RankTimes> RankSession::all_times() const { return all_numbers(setup_.control, times_); }
 
 }  // namespace nacre

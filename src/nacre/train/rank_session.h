@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "nacre/cluster/communicator.h"
-#include "nacre/cluster/rank_memory.h"
 #include "nacre/engine/executor.h"
+#include "nacre/engine/step_forecast.h"
 #include "nacre/partition/local_graph.h"
 #include "nacre/train/device.h"
 #include "nacre/train/learner.h"
@@ -22,44 +22,53 @@ namespace nacre {
 
 // Everything that the session of a rank is made from.
 struct RankSetup {
-  const RunData& run;          // of the whole graph; must outlive the rank
-  const Partition& partition;  // likewise
-  RunConfig config;            // with the device of this rank
+  const RunData& run;          // data of the whole graph, which must outlive the rank
+  const Partition& partition;  // must outlive the rank, too
+  std::vector<double> shares;  // the share of each rank
+  RunConfig config;            // settings of the run, with the device of this rank
+  int threads = 0;             // number of threads, if the rank computes on the host
   std::shared_ptr<const RunDevice> device;
   std::shared_ptr<GraphViews> views;
   Communicator& data;     // moves values of steps, in the memory of the devices
   Communicator& control;  // moves everything else, in host memory
   SessionNeeds needs;
-  // `data` moves rows between GPUs with this. It is null if all ranks compute on the host.
-  std::shared_ptr<RankMemory> memory;
+  int sharing = 1;  // ranks of this process, if MPI has started it, that share the rank's memory
 };
 
-// Where the time of a rank's steps went, in seconds since the rank was made. Of a rank on a GPU,
-// only some steps count, because measuring makes steps slower.
+// After the first step, the kernels of this many steps are timed one by one.
+inline constexpr int64_t kTimedSteps = 3;
+
+// Where the time of a rank's steps went, in seconds since the rank was made. Steps whose kernels
+// are timed do not count. Of a rank on a GPU, only some steps count, because measuring makes steps
+// slower.
 struct RankTimes {
-  double steps = 0;          // all of it
+  int64_t count = 0;         // number of steps that were measured
+  double steps = 0;          // seconds of these steps
   double communication = 0;  // moving rows and sums
   double reduction = 0;      // the part of `communication` that added up gradients and losses
   double waiting = 0;        // waiting for other ranks, which is not part of `communication`
 
   double computing() const { return steps - communication - waiting; }
+  double exchanging() const { return communication - reduction; }
 };
 
 // Figures of one rank. Ranks send them to each other as bytes.
 struct RankFigures {
-  int64_t vertices = 0;      // own ones
+  int64_t vertices = 0;      // number of own vertices
   int64_t edges = 0;         // edges that lead to them
   int64_t halo = 0;          // vertices of other ranks that these edges come from
   int64_t device_bytes = 0;  // memory() of the rank
   int64_t host_bytes = 0;    // what a rank on a GPU holds on the host
   int64_t sent = 0;          // bytes that it has sent in steps and evaluations
   // Bytes of rows that the rank receives in a step: as planned, and as counted in the last step.
-  // Sums over all ranks are not included.
+  // Arrays that all ranks add up (all_reduce) do not count.
   int64_t planned_received = 0;
   int64_t received = 0;
-  // Seconds of the kernels of a step without communication, the mean of the timed steps. They were
-  // measured while the other ranks were running, too.
+  // Seconds of the kernels of a step without communication, those of the fastest timed step. They
+  // were measured while the other ranks were running, too.
   double kernel_seconds = 0;
+  double edge_seconds = 0;   // the part of kernel_seconds that was spent in kernels that walk edges
+  int64_t memory_limit = 0;  // the result of RankSession::memory_limit()
   RankTimes times;
 };
 
@@ -71,8 +80,12 @@ class RankSession {
   const RankSetup& setup() const { return setup_; }
   const RunDevice& device() const { return *setup_.device; }
   const LocalGraph& local() const { return *local_; }
-  // Returns a sentence that says which rows travel between ranks, and why.
-  const std::string& travels() const { return travels_; }
+  // Returns the graphs that the rank plans and computes with.
+  RankPart part() const { return {*blocks_, *local_, reversed_.get()}; }
+  // Returns which rows travel between ranks, and what other choices would cost.
+  const PlacementChoice& placement() const { return placement_; }
+  // Returns sentences on this choice: what it is, and what the choices that lost would cost.
+  std::vector<std::string> placement_notes() const;
   // Returns how the plan was found. Only rank 0 knows all of it.
   const PlanAnswer& planning() const { return planning_; }
   const Executor& trainer() const { return *train_; }
@@ -81,37 +94,62 @@ class RankSession {
   Learner& learner() { return *learner_; }
 
   std::vector<MemoryItem> memory() const;
+  // Returns the bytes of the data of the whole graph, which every process holds.
+  int64_t data_bytes() const;
   // Returns the bytes by which the memory of this rank exceeds what its device has.
   int64_t missing_bytes() const;
-  // Allocates memory, and computes the constants. Waits for the other ranks.
+  // Returns the most bytes that the rank may take where it computes. A process on the host holds
+  // the data of the whole graph there, too, so their bytes are taken off.
+  int64_t memory_limit() const;
+  // Takes the memory that memory() lists, and computes the values that never change. All ranks call
+  // this together, because some of these values depend on rows of other ranks.
   void start();
 
   // Each of the following functions waits for the other ranks.
   // Runs a step. If `timed`, every kernel is timed by itself, and the step takes longer.
   void step(int64_t step, double lr, bool timed = false);
-  // Makes the weights and the state of the optimiser equal to those of rank 0.
+  // Replaces this rank's weights by those of rank 0.
   void share_weights();
+  // Replaces this rank's weights and optimiser state by those of rank 0.
+  void share_state();
   // Returns the scores of all ranks on rank 0, and of this one on the others.
   Scores evaluate(bool with_loss);
   // Computes an output ("logits" or "embedding") for all vertices. On rank 0, `all` has the rows of
   // all vertices of the whole graph; other ranks pass null.
   void predict(const std::string& output, float* all);
 
-  // Returns the figures of all ranks, in their order. Waits for the other ranks.
+  // Return the figures of all ranks, or only their times, in the order of the ranks. Both functions
+  // wait for the other ranks.
   std::vector<RankFigures> figures() const;
+  std::vector<RankTimes> all_times() const;
+  // Returns for each rank the features of its part and the stored model of its device, as texts
+  // that part_reports() reads (share_report.h). If `only_modelled` and a rank has no stored model,
+  // returns nothing. Waits for the other ranks.
+  std::vector<std::string> describe_parts(bool only_modelled) const;
+  // Returns the predicted seconds of a step's kernels in bf16, as a part of those in the precision
+  // of the rank; 0 if the device cannot compute in bf16.
+  double bf16_part() const;
   // Returns whether the score is a mean over vertices. If it is not, evaluation brings the
   // predictions for all vertices to rank 0.
   bool adds_up() const;
 
  private:
-  double kernel_seconds() const;
+  // Adds up the times of the kernels of a timed step, and keeps those of the fastest step. `before`
+  // has the times of the kernels before the step.
+  void keep_kernel_times(const std::vector<KernelTime>& before);
   void run_step(const StepContext& context, bool timed);
   // Measures what the GPU of this rank does in a step.
   void measure_step(const StepContext& context, bool timed);
+  bool wants_reversed(const Graph& whole);
   void plan(const Dfg& dfg);
-  // Returns which rows should travel: the way with the least predicted time of a step. Adds a
-  // sentence on all ways to travels_.
-  HaloRows cheapest_rows(const Dfg& dfg, PlanOptions options);
+  // Chooses the rows that travel, so that the predicted time of a step is least. All ranks call
+  // this together.
+  void place(const Dfg& dfg);
+  // Returns the measured rate at which rows of other ranks come in, in bytes per second; 0 if it is
+  // not measured.
+  double link_rate();
+  // Returns the predicted cost of a step of this rank, whose device has `memory` bytes.
+  PlacementCost predict(const Plan& plan, int64_t memory, double link);
   void make_executor(const Dfg& dfg, std::unique_ptr<Executor>& executor);
   void fit(const Dfg& dfg);
   // Returns what `planner` says; all ranks wait for it.
@@ -121,23 +159,28 @@ class RankSession {
 
   RankSetup setup_;
   std::shared_ptr<const LocalGraph> local_;
+  // The rank's part of the reversed graph; null if ranks do not need it.
+  std::shared_ptr<const LocalGraph> reversed_;
   std::unique_ptr<Blocks> blocks_;
   std::unique_ptr<RankInputs> inputs_;
   std::unique_ptr<Learner> learner_;
   Dfg predicted_;  // the model without its gradient
   std::unique_ptr<Executor> train_, eval_;
-  RunData own_run_;  // with the data of the own vertices only, for the scorer
+  RunData own_run_;  // data of the own vertices only, for the scorer
   std::unique_ptr<Scorer> scorer_;
   ConstantPool constants_;
   PlanAnswer planning_;
-  std::string travels_;
+  PlacementChoice placement_;
   Array<NodeId> order_;         // rank 0: the vertices of all ranks, one rank after the other
   std::vector<int64_t> begin_;  // rank 0: where the vertices of each rank begin in order_
   std::vector<float> all_rows_;
-  int64_t steps_ = 0;  // steps so far
+  int64_t steps_ = 0;        // number of steps so far
+  int64_t sent_before_ = 0;  // bytes that were sent to measure the link
   RankTimes times_;
-  int64_t received_ = 0;  // bytes of rows in the last step
-  bool timed_ = false;    // a step has been timed
+  int64_t received_ = 0;                          // bytes of rows in the last step
+  double kernel_seconds_ = 0, edge_seconds_ = 0;  // see RankFigures
+  bool timed_ = false;                            // a step has been timed
+  bool some_bf16_ = false;                        // some rank stores values as bf16
 };
 
 }  // namespace nacre

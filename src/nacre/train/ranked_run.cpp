@@ -5,18 +5,23 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/thread_team.h"
 #include "nacre/base/trace.h"
+#include "nacre/engine/rank_memory.h"
+#include "nacre/engine/staged_communicator.h"
+#include "nacre/train/device_links.h"
 
 namespace nacre {
 namespace {
 
-// A multiprocessor of a GPU counts as this many threads of the host. Only first shares use this.
-constexpr double kThreadsOfMultiprocessor = 4;
+constexpr const char* kTooSlow =
+    "it is much slower than the other devices, which would wait for it longer than its work would save (with --shares, "
+    "it is used all the same)";
 
 // Carries out an order. Returns false if the session of the rank must end.
 bool carry_out(RankSession& rank, const RankOrder& order) {
@@ -29,7 +34,7 @@ bool carry_out(RankSession& rank, const RankOrder& order) {
       if (order.flag) rank.share_weights();
       break;
     case RankOrder::Kind::weights:
-      rank.share_weights();
+      rank.share_state();
       break;
     case RankOrder::Kind::average:
       rank.learner().use_average(order.flag);
@@ -46,20 +51,51 @@ bool carry_out(RankSession& rank, const RankOrder& order) {
     case RankOrder::Kind::figures:
       rank.figures();
       break;
-    case RankOrder::Kind::rebuild:  // follow() does this
+    case RankOrder::Kind::times:
+      rank.all_times();
+      break;
+    case RankOrder::Kind::describe:
+      rank.describe_parts(order.flag);
+      break;
+    case RankOrder::Kind::rebuild:  // nothing to do: follow(MpiTeam&) makes the ranks anew
     case RankOrder::Kind::end:
       return false;
   }
   return true;
 }
 
-std::vector<double> unpacked(const std::string& bytes) {
-  std::vector<double> numbers(bytes.size() / sizeof(double));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
-}
+// Puts the session of a rank into the list of sessions, and takes it out again in the destructor.
+class Listed {
+ public:
+  Listed(const RankSession& rank, const RankSession*& place) : place_(place) { place_ = &rank; }
+  ~Listed() { place_ = nullptr; }
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+
+ private:
+  const RankSession*& place_;
+};
 
 }  // namespace
+
+std::string NewShares::packed() const {
+  std::vector<double> numbers = shares;
+  for (size_t r = 0; r < shares.size(); ++r) numbers.push_back(!bf16.empty() && bf16[r] != 0 ? 1 : 0);
+  numbers.push_back(row_work);
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
+}
+
+NewShares NewShares::unpacked(const std::string& bytes) {
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(double));
+  NACRE_CHECK(numbers.size() % 2 == 1, "shares have arrived without some of their numbers");
+  const auto ranks = static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  NewShares wanted;
+  wanted.shares.assign(numbers.begin(), numbers.begin() + ranks);
+  for (std::ptrdiff_t r = 0; r < ranks; ++r) wanted.bf16.push_back(numbers[ranks + r] != 0 ? 1 : 0);
+  wanted.row_work = numbers.back();
+  return wanted;
+}
 
 RankedRun::RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : run_(std::move(dataset), std::move(config), needs.training), needs_(needs) {
@@ -71,36 +107,81 @@ RankedRun::RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& need
   devices_ = rank_devices(run_.config);
   views_.resize(devices_.size());
   opened_.resize(devices_.size());
+  speeds_.resize(devices_.size());
+  sessions_.resize(devices_.size());
 }
 
-std::vector<double> RankedRun::scores() const {
+bool RankedRun::chooses_shares() const {
+  return run_.config.ranks.shares.empty() && run_.config.ranks.share_rule == kAutomaticShares;
+}
+
+std::vector<int> RankedRun::weak_devices() const {
+  if (!chooses_shares()) return {};
   std::vector<double> scores;
-  for (size_t r = 0; r < devices_.size(); ++r) {
-    const bool gpu = opened_[r] != nullptr && !opened_[r]->on_host();
-    scores.push_back(gpu ? kThreadsOfMultiprocessor * opened_[r]->backend()->traits().multiprocessors
-                         : std::max(1, devices_[r].threads));
-  }
-  return scores;
+  for (const DeviceSpeed& speed : speeds_) scores.push_back(speed.score);
+  return weak_ranks(scores);
 }
 
 void RankedRun::leave_out_weak() {
-  if (!run_.config.ranks.shares.empty()) return;
-  std::vector<int> weak = weak_ranks(scores());
+  std::vector<int> weak = weak_devices();
   std::reverse(weak.begin(), weak.end());  // so that the numbers of those to come stay the same
   for (const int r : weak) {
-    run_.notes.push_back(fmt::format(
-        "{} is left out: it is much slower than the other devices, which would wait for it longer than its work would "
-        "save (with --shares, it is used all the same)",
-        devices_[r].text));
+    run_.notes.push_back(fmt::format("{} is left out: {}", devices_[r].text, kTooSlow));
     devices_.erase(devices_.begin() + r);
     views_.erase(views_.begin() + r);
     opened_.erase(opened_.begin() + r);
+    speeds_.erase(speeds_.begin() + r);
+    sessions_.erase(sessions_.begin() + r);
   }
 }
 
+void RankedRun::share_speeds(Communicator& processes) {
+  std::string own;
+  for (size_t r = 0; r < speeds_.size(); ++r) {
+    if (run_.config.ranks.drives(r)) own.append(reinterpret_cast<const char*>(&speeds_[r]), sizeof(DeviceSpeed));
+  }
+  // Ranks are in the order of their processes.
+  std::string all;
+  for (const std::string& speeds : processes.all_gather(own)) all += speeds;
+  NACRE_CHECK(all.size() == speeds_.size() * sizeof(DeviceSpeed), "a process has sent too many speeds of devices");
+  std::memcpy(speeds_.data(), all.data(), all.size());
+}
+
 void RankedRun::deal_out() {
-  const std::vector<double>& asked = run_.config.ranks.shares;
-  deal_out(asked.empty() ? scores() : asked);
+  const RankOptions& asked = run_.config.ranks;
+  if (!asked.shares.empty()) return deal_out(asked.shares);
+  FirstShares first = shares_by_rule(asked.share_rule, devices_, speeds_);
+  run_.notes.push_back(std::move(first.reason));
+  if (needs_.mpi != nullptr) {
+    // A process cannot leave a run that MPI has started, but it can get no nodes.
+    for (const int r : weak_devices()) {
+      run_.notes.push_back(fmt::format("rank {} ({}) gets no nodes: {}", r, devices_[r].text, kTooSlow));
+      first.shares[r] = 0;
+    }
+  }
+  deal_out(std::move(first.shares));
+}
+
+void RankedRun::take_precisions(const NewShares& wanted) {
+  for (size_t r = 0; r < devices_.size(); ++r) {
+    const bool bf16 = !wanted.bf16.empty() && wanted.bf16[r] != 0;
+    devices_[r].precision = bf16 ? "bf16" : devices_[r].first_precision;
+  }
+}
+
+std::vector<char> RankedRun::switched() const {
+  std::vector<char> ranks;
+  for (const RankDevice& rank : devices_) ranks.push_back(rank.precision != rank.first_precision ? 1 : 0);
+  return ranks;
+}
+
+bool RankedRun::chooses_precisions() const {
+  return std::any_of(devices_.begin(), devices_.end(), [](const RankDevice& rank) { return rank.automatic; });
+}
+
+void RankedRun::deal_out_again(const NewShares& wanted) {
+  run_.config.ranks.partition.row_work = wanted.row_work;
+  deal_out(wanted.shares);
 }
 
 void RankedRun::deal_out(std::vector<double> shares) {
@@ -122,33 +203,126 @@ bool RankedRun::mixed() const {
 RunConfig RankedRun::config_of(int rank) const {
   RunConfig config = run_.config;
   config.device = devices_[rank].device;
-  if (config.device == "cpu") config.precision = "f32";
+  config.precision = devices_[rank].precision;
   return config;
 }
 
 void RankedRun::open(int rank) {
   views_[rank] = std::make_shared<GraphViews>();
   opened_[rank] = open_device(config_of(rank), views_[rank]);
+  speeds_[rank] = device_speed(devices_[rank], *opened_[rank], devices_[rank].precision);
 }
 
 RankSetup RankedRun::setup(const RankCalls& calls) const {
   const int rank = calls.control.rank();
-  return {run_, partition_, config_of(rank), opened_[rank], views_[rank], calls.data, calls.control, needs_, memory_};
+  return {run_,         partition_, shares_,       config_of(rank), devices_[rank].threads, opened_[rank],
+          views_[rank], calls.data, calls.control, needs_,          sharing(rank)};
 }
 
-void RankedRun::follow(const RankCalls& calls) {
-  const int threads = devices_[calls.control.rank()].threads;
+int RankedRun::sharing(int rank) const {
+  // Ranks on parts of one GPU share its memory.
+  const auto memory = [&](size_t r) { return devices_[r].device.substr(0, devices_[r].device.find('@')); };
+  int count = 0;
+  for (size_t r = 0; r < devices_.size(); ++r)
+    count += run_.config.ranks.drives(r) && memory(r) == memory(static_cast<size_t>(rank)) ? 1 : 0;
+  return std::max(1, count);
+}
+
+void RankedRun::join(MpiTeam& team, const NewShares* wanted) {
+  Communicator& control = team.control();
+  const int own = control.rank();
+  if (wanted != nullptr) take_precisions(*wanted);
+  team.connect_devices([&](std::unique_ptr<Communicator> host) {
+    // The back end of a GPU finds its copies of the graph by their addresses, which change now. So
+    // the GPU is opened anew.
+    opened_[own] = nullptr;
+    open(own);
+    DeviceLinks links = link_devices(std::move(host), *opened_[own], config_of(own));
+    if (wanted == nullptr && !links.note.empty()) run_.notes.push_back(links.note);
+    return std::move(links.communicator);
+  });
+  if (wanted != nullptr) return deal_out_again(*wanted);
+  share_speeds(control);
+  deal_out();
+}
+
+void RankedRun::join(ProcessTeam& team, const NewShares* wanted) {
+  if (wanted != nullptr) take_precisions(*wanted);
+  std::vector<std::shared_ptr<GpuCompiler>> compilers(devices_.size());
+  bool gpus = false;
+  for (const int r : team.own()) {
+    opened_[r] = nullptr;
+    open(r);
+    compilers[r] = opened_[r]->gpu_compiler();
+    gpus |= compilers[r] != nullptr;
+  }
+  team.connect_devices(gpus ? make_rank_memory(compilers) : nullptr,
+                       [&](int rank, std::unique_ptr<Communicator> host) -> std::unique_ptr<Communicator> {
+                         if (compilers[rank] == nullptr) return host;
+                         return make_staged_communicator(std::move(host), compilers[rank]);
+                       });
+  if (wanted != nullptr) return deal_out_again(*wanted);
+  if (gpus)
+    run_.notes.emplace_back(
+        "rows travel directly between the GPUs of a process, and through the memory of the host "
+        "between processes");
+  share_speeds(team.processes());
+  deal_out();
+}
+
+RankOrder RankedRun::follow(const RankCalls& calls) {
+  const int number = calls.control.rank();
+  const int threads = devices_[number].threads;
   const std::unique_ptr<ThreadTeam> team = threads > 0 ? std::make_unique<ThreadTeam>(threads) : nullptr;
+  RankSession rank(setup(calls));
+  const Listed listed(rank, sessions_[number]);
   RankOrder order;
   do {
-    RankSession rank(setup(calls));
+    const std::string text = calls.control.broadcast(0, "");
+    NACRE_CHECK(text.size() == sizeof order, "an order of rank 0 has another size than expected");
+    std::memcpy(&order, text.data(), sizeof order);
+  } while (carry_out(rank, order));
+  return order;
+}
+
+void RankedRun::follow(MpiTeam& team) {
+  try {
+    std::optional<NewShares> wanted;  // the shares that rank 0 has ordered; none at first
     do {
-      const std::string text = calls.control.broadcast(0, "");
-      NACRE_CHECK(text.size() == sizeof order, "an order of rank 0 has another size than expected");
-      std::memcpy(&order, text.data(), sizeof order);
-    } while (carry_out(rank, order));
-    if (order.kind == RankOrder::Kind::rebuild) deal_out(unpacked(calls.control.broadcast(0, "")));
-  } while (order.kind == RankOrder::Kind::rebuild);
+      join(team, wanted ? &*wanted : nullptr);
+      if (follow(team.calls()).kind != RankOrder::Kind::rebuild) return;
+      wanted = NewShares::unpacked(team.control().broadcast(0, ""));
+    } while (true);
+  } catch (...) {
+    team.fail();
+  }
+}
+
+void RankedRun::start_others(ProcessTeam& team) {
+  team.start([this](const RankCalls& calls) {
+    if (follow(calls).kind == RankOrder::Kind::rebuild) calls.control.broadcast(0, "");
+  });
+}
+
+void RankedRun::follow(ProcessTeam& team) {
+  try {
+    std::optional<NewShares> wanted;  // none at first
+    do {
+      join(team, wanted ? &*wanted : nullptr);
+      start_others(team);
+      const bool again = follow(team.calls()).kind == RankOrder::Kind::rebuild;
+      if (again) wanted = NewShares::unpacked(team.control().broadcast(0, ""));
+      team.wait();
+      if (!again) return;
+    } while (true);
+  } catch (...) {
+    team.fail();
+  }
+}
+
+void RankedRun::rebuild(const NewShares& wanted, Communicator& control) {
+  send({RankOrder::Kind::rebuild}, control);
+  control.broadcast(0, wanted.packed());
 }
 
 void RankedRun::send(const RankOrder& order, Communicator& control) {

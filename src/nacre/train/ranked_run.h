@@ -6,22 +6,48 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/cluster/process_team.h"
 #include "nacre/cluster/rank_team.h"
 #include "nacre/train/rank_devices.h"
 #include "nacre/train/rank_session.h"
 #include "nacre/train/run_data.h"
+#include "nacre/train/share_rules.h"
 
 namespace nacre {
 
 // An order says what rank 0 wants the other ranks to do. It is sent as bytes.
 struct RankOrder {
-  enum class Kind : uint8_t { start, step, weights, average, evaluate, predict, embeddings, figures, rebuild, end };
+  enum class Kind : uint8_t {
+    start,
+    step,
+    weights,
+    average,
+    evaluate,
+    predict,
+    embeddings,
+    figures,
+    times,
+    describe,
+    rebuild,
+    end
+  };
 
   Kind kind = Kind::end;
   bool flag = false;   // step: share the weights after it; average: use it; evaluate: with the loss
   bool timed = false;  // step: time every kernel
   int64_t step = 0;
   double lr = 0;
+};
+
+// What the ranks are made anew by: how the nodes are dealt out, and which ranks compute in bf16.
+// Rank 0 sends it to other processes.
+struct NewShares {
+  std::vector<double> shares;
+  double row_work = 0;     // what a vertex counts beside its in-edges (PartitionOptions)
+  std::vector<char> bf16;  // whether the run has switched each rank to bf16; empty: none
+
+  std::string packed() const;
+  static NewShares unpacked(const std::string& bytes);
 };
 
 class RankedRun {
@@ -36,15 +62,28 @@ class RankedRun {
   const Partition& partition() const { return partition_; }
   // Returns the share of the work that each rank is given; they add up to 1.
   const std::vector<double>& shares() const { return shares_; }
-  // Leaves out devices that would only slow the others down, unless the user gave shares, and adds
-  // a note. Only for ranks of one process; all devices must be open.
+  // Returns whether the run chooses and changes the shares by itself (--shares auto).
+  bool chooses_shares() const;
+  // If the run chooses the shares, leaves out the devices that would only slow the others down, and
+  // adds a note on each. This is only for ranks of one process, and all devices must be open.
   void leave_out_weak();
-  // Deals out the nodes by the shares that the user gave or, if there are none, by a score of each
-  // device: its threads or multiprocessors. Devices of this process must be open.
+  // Tells every process of the run how fast the devices of the others are. Each process must have
+  // opened its devices.
+  void share_speeds(Communicator& processes);
+  // Deals out the nodes by the shares that the user gave or, if there are none, by a rule
+  // (share_rules.h), and adds a note that says why. The speeds of all devices must be known.
   void deal_out();
-  // Deals out the nodes by other shares. No rank of this process may have a session then.
+  // Deal out the nodes by other shares than before. No rank of this process may have a session at
+  // that time.
   void deal_out(std::vector<double> shares);
+  void deal_out_again(const NewShares& wanted);
   double partition_seconds() const { return partition_seconds_; }
+  // Sets the precisions of the ranks. Devices that are open must be opened again.
+  void take_precisions(const NewShares& wanted);
+  // Returns whether each rank was switched to bf16.
+  std::vector<char> switched() const;
+  // Returns whether the run may switch ranks to bf16 (--precision auto).
+  bool chooses_precisions() const;
   // Returns whether some ranks compute on the host and others on GPUs.
   bool mixed() const;
 
@@ -52,29 +91,51 @@ class RankedRun {
   void open(int rank);
   // Returns the opened device of a rank.
   const std::shared_ptr<const RunDevice>& device(int rank) const { return opened_[rank]; }
-  // Sets what moves rows between GPUs.
-  void move_with(std::shared_ptr<RankMemory> memory) { memory_ = std::move(memory); }
   // Returns what the session of a rank is made from. Its device must be open.
   RankSetup setup(const RankCalls& calls) const;
-  // Does what a rank other than 0 does: makes its session, and carries out orders until the last.
-  void follow(const RankCalls& calls);
+  // Opens the device of this process, connects it with those of the other processes, and deals out
+  // the nodes: as `wanted` says or, if it is null, as deal_out() does. All processes call this at
+  // the same time, and none may have a session then.
+  void join(MpiTeam& team, const NewShares* wanted);
+  // Does the same in a process that drives several ranks.
+  void join(ProcessTeam& team, const NewShares* wanted);
+  // Returns the session of a rank of this process other than rank 0; null if there is none. Rank 0
+  // may read it between two orders, because the other rank then waits for the next order.
+  const RankSession* session(int rank) const { return sessions_[rank]; }
+  // Does what a rank other than 0 does: makes its session, and carries out orders until the last
+  // one, which it returns.
+  RankOrder follow(const RankCalls& calls);
+  // Does what follow(const RankCalls&) does, in a process that has one rank. If rank 0 orders new
+  // shares, joins the other processes again and goes on.
+  void follow(MpiTeam& team);
+  void follow(ProcessTeam& team);
+  // Makes all ranks of the process but the first follow, on threads of the team.
+  void start_others(ProcessTeam& team);
   // Sends an order to all ranks. Called by rank 0.
   static void send(const RankOrder& order, Communicator& control);
+  // Orders all ranks to end their sessions and to join() again with other shares. Only rank 0 calls
+  // this.
+  static void rebuild(const NewShares& wanted, Communicator& control);
 
  private:
   RunConfig config_of(int rank) const;
-  // Returns how fast each device is taken to be, in threads of the host.
-  std::vector<double> scores() const;
+  // Returns how many ranks of this process lie in the memory that a rank lies in.
+  int sharing(int rank) const;
+  // Returns the ranks whose devices would only slow the others down. Returns none if the user gave
+  // the shares.
+  std::vector<int> weak_devices() const;
 
   RunData run_;
   SessionNeeds needs_;
   std::vector<RankDevice> devices_;
-  std::shared_ptr<RankMemory> memory_;
   std::vector<double> shares_;
   Partition partition_;
   double partition_seconds_ = 0;
   std::vector<std::shared_ptr<GraphViews>> views_;
   std::vector<std::shared_ptr<const RunDevice>> opened_;
+  std::vector<DeviceSpeed> speeds_;
+  // Sessions of this process's ranks that run follow(); null for the other ranks.
+  std::vector<const RankSession*> sessions_;
 };
 
 }  // namespace nacre

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
-#include "nacre/cluster/rank_threads.h"
-#include "nacre/engine/rank_memory.h"
 
 namespace nacre {
 namespace {
@@ -22,13 +21,6 @@ double percent(int64_t part, int64_t whole) {
   return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-// Steps whose kernels are timed to find out how fast the ranks are.
-constexpr int64_t kTimedSteps = 3;
-// Shorter runs keep their first shares.
-constexpr int kWorthBalancing = 10;
-// How much slower than an even split the slowest rank may be.
-constexpr double kTolerated = 0.03;
-
 // Gives the process as many threads as its ranks have together.
 void take_threads(const std::vector<RankDevice>& devices) {
   int threads = 0;
@@ -36,43 +28,38 @@ void take_threads(const std::vector<RankDevice>& devices) {
   set_num_threads(std::max(threads, num_threads()));
 }
 
-// Opens the devices of all ranks, deals out the nodes, and connects the ranks as threads of this
-// process. If `shares` is empty, the run chooses the shares.
-std::unique_ptr<RankTeam> start_threads(RankedRun& run, const std::vector<double>& shares) {
-  GroupOptions group;
-  group.timeout = run.data().config.ranks.timeout;
-  for (size_t r = 0; r < run.devices().size(); ++r) run.open(static_cast<int>(r));
-  run.leave_out_weak();
-  const auto ranks = static_cast<int>(run.devices().size());
-  std::vector<std::shared_ptr<GpuCompiler>> compilers;
-  compilers.reserve(ranks);
-  for (int r = 0; r < ranks; ++r) compilers.push_back(run.device(r)->gpu_compiler());
-  if (shares.empty()) {
-    run.deal_out();
-  } else {
-    run.deal_out(shares);
-  }
-  if (std::any_of(compilers.begin(), compilers.end(), [](const auto& c) { return c != nullptr; }))
-    group.memory = make_rank_memory(std::move(compilers));
-  run.move_with(group.memory);
-  return std::make_unique<RankThreads>(ranks, group, [&run](const RankCalls& calls) { run.follow(calls); });
-}
-
 }  // namespace
 
 RankedSession::RankedSession(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : start_(now_seconds()), run_(std::move(dataset), std::move(config), needs) {
-  if (needs.mpi != nullptr) {
-    run_.open(0);
-    run_.deal_out();
-    team_ = std::make_unique<MpiTeam>(*needs.mpi, this->config().ranks.timeout);
+  if (needs.mpi != nullptr && !this->config().ranks.processes.empty()) {
+    auto team = std::make_unique<ProcessTeam>(*needs.mpi, this->config().ranks.processes, this->config().ranks.timeout);
+    grouped_ = team.get();
+    team_ = std::move(team);
+    join(nullptr);
+  } else if (needs.mpi != nullptr) {
+    auto team = std::make_unique<MpiTeam>(*needs.mpi, this->config().ranks.timeout);
+    processes_ = team.get();
+    team_ = std::move(team);
+    join(nullptr);
   } else {
     take_threads(devices());
-    team_ = start_threads(run_, {});
+    team_ = start_threads(nullptr);
   }
   make_own();
+  choose_first_shares();
   describe();
   plan_seconds_ = now_seconds() - start_;
+}
+
+void RankedSession::join(const NewShares* wanted) {
+  try {
+    if (grouped_ == nullptr) return run_.join(*processes_, wanted);
+    run_.join(*grouped_, wanted);
+    run_.start_others(*grouped_);
+  } catch (...) {
+    team_->fail();
+  }
 }
 
 void RankedSession::make_own() {
@@ -114,7 +101,7 @@ void RankedSession::start() {
 void RankedSession::weights_changed() {
   // Before start(), weights are only changed on rank 0; start() shares them.
   if (!started_) return own_->learner().weights_changed();
-  give({Kind::weights}, [&] { own_->share_weights(); });
+  give({Kind::weights}, [&] { own_->share_state(); });
 }
 
 void RankedSession::use_average(bool use) {
@@ -124,17 +111,19 @@ void RankedSession::use_average(bool use) {
   give({Kind::average, use}, [&] { own_->learner().use_average(use); });
 }
 
-// Optimisers of different kinds of devices may round differently. Then all ranks take the weights
-// of rank 0 after each step, lest they drift apart.
+// Optimisers of different kinds of devices may round differently. If the ranks have devices of
+// several kinds, all ranks take the weights of rank 0 after each step, so that they stay equal.
 void RankedSession::queue_step(int64_t step, double lr) {
   const bool mixed = run_.mixed();
-  // The first step loads kernels; those after it are timed if the shares may change.
-  const bool timed = balances() && steps_ >= 1 && steps_ <= kTimedSteps;
+  // In runs that are long enough, the kernels of the second step and of the two steps after it are
+  // timed. The first step would be no measure, because it also loads kernels.
+  const bool timed = times_kernels() && steps_ >= 1 && steps_ <= kTimedSteps;
   give({Kind::step, mixed, timed, step, lr}, [&] {
     own_->step(step, lr, timed);
     if (mixed) own_->share_weights();
   });
-  if (++steps_ == kTimedSteps + 1 && balances()) balance();
+  // One more step shows how long rows travel when kernels are not timed.
+  if (++steps_ == kTimedSteps + 2 && times_kernels()) balance(step);
 }
 
 void RankedSession::take_losses(double& sum) {
@@ -145,67 +134,6 @@ void RankedSession::take_losses(double& sum) {
   } catch (...) {
     team_->fail();
   }
-}
-
-// ---- Balance.
-
-bool RankedSession::balances() const {
-  return config().ranks.shares.empty() && ranks() > 1 && config().epochs >= kWorthBalancing;
-}
-
-void RankedSession::balance() {
-  const std::vector<RankFigures> all = figures();
-  double slowest = 0, work = 0, speed = 0;
-  std::vector<double> shares;
-  for (int r = 0; r < ranks(); ++r) {
-    const double seconds = std::max(all[r].kernel_seconds, 1e-9), own = run_.shares()[r];
-    slowest = std::max(slowest, seconds);
-    work += own;
-    speed += own / seconds;
-    shares.push_back(own / seconds);
-  }
-  const double even = work / speed;  // seconds of a step whose kernels take as long on all ranks
-  const auto left = static_cast<double>(config().epochs - steps_);
-  const std::string now = fmt::format("the slowest rank computes {} per step; in an even split, each would compute {}",
-                                      human_seconds(slowest), human_seconds(even));
-  // Cutting the graph again and planning take about as long as they did at the start.
-  const double cost = run_.partition_seconds() + plan_seconds_;
-  if (slowest < even * (1 + kTolerated) || (slowest - even) * left < cost) {
-    log_info("shares stay as they are: " + now);
-    return;
-  }
-  log_info("work is moved between ranks: " + now);
-  move_work(shares);
-}
-
-void RankedSession::move_work(const std::vector<double>& shares) {
-  own_->learner().take_losses(early_losses_);
-  Parameters& parameters = own_->learner().parameters();
-  const std::vector<float> weights(parameters.data(), parameters.data() + parameters.size());
-  const OptimizerState state = own_->learner().optimizer();
-  make_again(shares);
-  std::copy(weights.begin(), weights.end(), own_->learner().parameters().data());
-  own_->learner().optimizer() = state;
-  start();
-}
-
-void RankedSession::make_again(const std::vector<double>& shares) {
-  if (run_.needs().mpi == nullptr) {
-    // A back end of a GPU keeps copies of the graph by their addresses, so devices are opened anew.
-    give({Kind::end}, [] {});
-    own_.reset();
-    team_.reset();
-    threads_.reset();  // all threads of the process deal out the nodes
-    team_ = start_threads(run_, shares);
-  } else {
-    give({Kind::rebuild}, [&] {
-      team_->calls().control.broadcast(0,
-                                       {reinterpret_cast<const char*>(shares.data()), shares.size() * sizeof(double)});
-      own_.reset();
-    });
-    run_.deal_out(shares);
-  }
-  make_own();
 }
 
 Scores RankedSession::evaluate(bool with_loss) {
@@ -221,10 +149,7 @@ const float* RankedSession::predict() {
 }
 
 const float* RankedSession::embeddings() {
-  if (own_->predictor().plan().dfg.find_output("embedding") < 0) {
-    throw UserError("--model " + config().model.model, "has no hidden layer whose values could be written",
-                    "use --layers 2 or more");
-  }
+  if (own_->predictor().plan().dfg.find_output("embedding") < 0) refuse_embeddings(config());
   rows_.resize(static_cast<size_t>(dataset().num_nodes() * embedding_width()));
   give({Kind::embeddings}, [&] { own_->predict("embedding", rows_.data()); });
   return rows_.data();
@@ -243,6 +168,36 @@ std::vector<RankFigures> RankedSession::figures() {
   return all;
 }
 
+std::string RankedSession::take_rank_times() {
+  std::vector<RankTimes> all;
+  give({Kind::times}, [&] { all = own_->all_times(); });
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t r = 0; r < all.size(); ++r) {
+    // Ranks that were made anew count from 0 again, so there is nothing to subtract.
+    const RankTimes before = told_.empty() || told_[r].count > all[r].count ? RankTimes() : told_[r];
+    list.push_back({{"steps", all[r].count - before.count},
+                    {"computing_s", all[r].computing() - before.computing()},
+                    {"communication_s", all[r].communication - before.communication},
+                    {"reduction_s", all[r].reduction - before.reduction},
+                    {"waiting_s", all[r].waiting - before.waiting}});
+  }
+  told_ = std::move(all);
+  return list.dump();
+}
+
+int RankedSession::largest() const {
+  const auto fewer = [](const RankFigures& a, const RankFigures& b) { return a.edges < b.edges; };
+  return static_cast<int>(std::max_element(planned_.begin(), planned_.end(), fewer) - planned_.begin());
+}
+
+void RankedSession::time_steps(int steps) {
+  for (int step = 0; step <= steps; ++step) {
+    const bool timed = step > 0;
+    give({Kind::step, false, timed, step, 0}, [&] { own_->step(step, 0, timed); });
+  }
+  figures();  // waits until all ranks have ended their last step
+}
+
 void RankedSession::describe() {
   const int64_t nodes = dataset().num_nodes(), edges = dataset().graph.num_edges();
   for (int r = 0; r < ranks(); ++r) {
@@ -252,7 +207,7 @@ void RankedSession::describe() {
         devices()[r].text, human_count(rank.vertices), percent(rank.vertices, nodes), human_count(rank.edges),
         percent(rank.edges, edges), human_count(rank.halo), size_of(rank.device_bytes)));
   }
-  if (!own_->travels().empty()) run_.notes().push_back(own_->travels());
+  for (const std::string& line : own_->placement_notes()) run_.notes().push_back(line);
   if (config().plan == "auto") {
     run_.notes().emplace_back(
         "plans for several devices are made by rules, because a rank's kernels cannot be timed without other ranks");
@@ -281,23 +236,36 @@ HostMemory RankedSession::host() const {
                    {"rank of each node", run_.partition().part.size() * 4},
                    {"best weights", own_->learner().parameter_bytes()}};
   for (int r = 0; r < ranks(); ++r) {
-    if (run_.device(r) == nullptr) continue;  // another process
+    if (run_.device(r) == nullptr) continue;  // another process drives this rank
     const bool on_host = run_.device(r)->on_host();
     host.training.push_back({fmt::format("rank {} ({})", r, devices()[r].text),
                              on_host ? planned_[r].device_bytes : planned_[r].host_bytes});
   }
-  host.held = d.graph.bytes() + features + run_.data().label_bytes() + run_.partition().part.size() * 4;
+  host.held = own_->data_bytes();
   host.evaluating = {{"scores being ranked", ranking_bytes(metric(), d)},
                      {"predictions of all ranks", own_->adds_up() ? 0 : d.num_nodes() * d.num_classes * 4}};
   return host;
 }
 
-// Virtual devices of one GPU share its memory, and ranks on cores share that of the host.
+// Ranks of one process may share a memory: virtual devices of one GPU share that of the GPU, and
+// ranks on cores share that of the host. If MPI has started the processes, each rank is compared
+// with the limit of its own process.
 void RankedSession::require_memory() const {
-  if (run_.needs().mpi != nullptr) return;  // every process counts its own memory
-  std::map<int, int64_t> needed;            // by the number of the GPU; -1 is the host
+  if (processes_ != nullptr || grouped_ != nullptr) {
+    for (int r = 0; r < ranks(); ++r) {
+      if (planned_[r].device_bytes <= planned_[r].memory_limit) continue;
+      throw UserError(
+          "memory",
+          fmt::format("rank {} ({}) needs {}, but only {} may be used{}", r, devices()[r].text,
+                      size_of(planned_[r].device_bytes), size_of(std::max<int64_t>(0, planned_[r].memory_limit)),
+                      devices()[r].device == "cpu" ? " beside the data of the whole graph" : ""),
+          "use more processes, other --shares, a smaller --hidden, fewer --layers, or raise --memory-limit");
+    }
+    return;
+  }
+  std::map<int, int64_t> needed;  // bytes by the number of the GPU; -1 stands for the host
   const auto memory_of = [&](int r) {
-    return run_.device(r)->on_host() ? -1 : choose_device(devices()[r].device, config().precision).index;
+    return run_.device(r)->on_host() ? -1 : choose_device(devices()[r].device, devices()[r].precision).index;
   };
   for (int r = 0; r < ranks(); ++r) needed[memory_of(r)] += planned_[r].device_bytes;
   for (int r = 0; r < ranks(); ++r) {

@@ -10,6 +10,7 @@
 #include "nacre/base/function_ref.h"
 #include "nacre/base/thread_team.h"
 #include "nacre/train/ranked_run.h"
+#include "nacre/train/share_balance.h"
 #include "nacre/train/vertex_model.h"
 
 namespace nacre {
@@ -43,6 +44,7 @@ class RankedSession : public VertexModel {
   void use_average(bool use) override;
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override;
+  std::string take_rank_times() override;
   Scores evaluate(bool with_loss) override;
   const float* predict() override;
   const float* embeddings() override;
@@ -52,37 +54,71 @@ class RankedSession : public VertexModel {
   int ranks() const { return static_cast<int>(devices().size()); }
   // Returns the share of the work that each rank was given; they add up to 1.
   const std::vector<double>& shares() const { return run_.shares(); }
+  // Returns which rows travel between ranks, and what other choices would cost.
+  const PlacementChoice& placement() const { return own_->placement(); }
+  // Returns the predicted times of a step of each rank with the shares in use; empty if none were
+  // predicted.
+  const std::vector<PartTime>& predicted() const { return predicted_; }
   // Deals out the nodes again by these shares, and goes on with the weights and the optimiser as
-  // they are. Must be called between two steps.
-  void move_work(const std::vector<double>& shares);
+  // they are. If the new parts do not fit the devices, the run goes on with the shares in use. May
+  // only be called between two steps.
+  void move_work(const NewShares& wanted);
   // Returns the figures of all ranks so far. Waits for the other ranks.
   std::vector<RankFigures> figures();
+  // Returns what was planned for each rank.
+  const std::vector<RankFigures>& planned() const { return planned_; }
+  // Returns the session of a rank of this process. The caller may read it until the next call that
+  // waits for other ranks.
+  const RankSession& rank(int number) const { return number == 0 ? *own_ : *run_.session(number); }
+  // Returns the rank with the most edges; if several have as many, the first of them. Its plan is
+  // the plan of all ranks.
+  int largest() const;
+  // Runs steps whose kernels are timed on all ranks, after one that loads the kernels. The weights
+  // stay as they are. start() must have been called.
+  void time_steps(int steps);
 
  private:
   const Executor& executor() const { return own_->trains() ? own_->trainer() : own_->predictor(); }
   // Gives the order to all ranks, and carries out the part of rank 0 by calling `own`.
   void give(const RankOrder& order, FunctionRef<void()> own);
-  // Throws UserError if ranks that share a memory do not fit into it together.
+  // Throws UserError if ranks that share a memory do not fit into it together, or if a rank that is
+  // a process of its own does not fit into what it may use.
   void require_memory() const;
   void describe();
   // Makes the session of rank 0, while the other ranks make theirs.
   void make_own();
+  // Makes this process join the others (RankedRun::join()).
+  void join(const NewShares* wanted);
+  // Opens the devices of all ranks, deals out the nodes, and connects the ranks as threads of this
+  // process. If `wanted` is null, the run chooses the shares.
+  std::unique_ptr<RankTeam> start_threads(const NewShares* wanted);
   // Ends the sessions of all ranks, and makes them anew for other shares.
-  void make_again(const std::vector<double>& shares);
-  bool balances() const;  // whether shares may change while the run trains
-  // Moves work between ranks, once, if the timed steps were out of balance (NU6, NU7).
-  void balance();
+  void make_again(const NewShares& wanted);
+  bool times_kernels() const;  // whether the run is long enough for timed steps
+  // Chooses shares by stored performance models, if there is one for the device of every rank (NU2,
+  // NU3).
+  void choose_first_shares();
+  // Moves work between ranks, once, if other shares are predicted to be faster (NU6). `step` is the
+  // last step of the run so far.
+  void balance(int64_t step);
 
   double start_;
   RankedRun run_;
   std::unique_ptr<RankTeam> team_;
-  std::unique_ptr<ThreadTeam> threads_;  // of rank 0
+  // The team of processes if each of them is one rank; otherwise null.
+  MpiTeam* processes_ = nullptr;
+  // The team of processes if they drive several ranks; otherwise null.
+  ProcessTeam* grouped_ = nullptr;
+  std::unique_ptr<ThreadTeam> threads_;  // threads of rank 0
   std::unique_ptr<RankSession> own_;
   std::vector<RankFigures> planned_;  // figures of all ranks before the first step
   bool started_ = false;              // start() has been called
   bool average_ = false;              // the average of the weights is in use
-  int64_t steps_ = 0;                 // steps since start()
-  double early_losses_ = 0;           // losses of steps before the ranks were made anew
+  int64_t steps_ = 0;                 // number of steps since the ranks were made
+  bool moved_ = false;                // whether balance() has moved work
+  std::vector<PartTime> predicted_;
+  std::vector<RankTimes> told_;  // times of all ranks at the last call of take_rank_times()
+  double early_losses_ = 0;      // sum of the losses of steps before the ranks were made anew
   std::vector<float> rows_;
   double plan_seconds_ = 0;
 };

@@ -126,7 +126,7 @@ void RecommendSession::complete_model() {
   m.num_edge_types = dataset_.graph.typed() ? dataset_.graph.num_edge_types() : 0;
   m.edge_weighted = dataset_.graph.weighted();
   m.loss = "none";
-  m.out_dim = 1;  // of the last layer, which is left out
+  m.out_dim = 1;  // size of the last layer, which is left out
   m = complete_options(m);
   notes_.push_back(kinds_text(kinds, m.in_dim));
 }

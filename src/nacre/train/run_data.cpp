@@ -9,13 +9,34 @@
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
 #include "nacre/data/made_features.h"
+#include "nacre/data/native_writer.h"
 #include "nacre/data/users_items.h"
 #include "nacre/train/class_weights.h"
+#include "nacre/train/disk_tier.h"
+#include "nacre/train/feature_options.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/room.h"
 #include "nacre/train/row_sums.h"
 
 namespace nacre {
+namespace {
+
+template <class T>
+void copy_to_memory(Array<T>& values) {
+  values = std::vector<T>(values.begin(), values.end());
+}
+
+// Labels and splits stand behind the features in a file that is mapped. Copies of them let a run
+// whose file is cut short notice this where rows of features are read. It then ends with a
+// checkpoint, which is not possible where mapped memory has gone.
+void copy_labels_and_splits(Dataset& dataset) {
+  copy_to_memory(dataset.labels);
+  copy_to_memory(dataset.splits.train);
+  copy_to_memory(dataset.splits.val);
+  copy_to_memory(dataset.splits.test);
+}
+
+}  // namespace
 
 RunData::RunData(Dataset data, RunConfig settings, bool training)
     : config(std::move(settings)), dataset(std::move(data)), notes(dataset.notes) {
@@ -40,17 +61,32 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
     throw UserError(config.data, "has no training nodes",
                     "draw them with --split random:0.6/0.2/0.2, or give them with --splits FILE");
   }
-  data_fingerprint = dataset.fingerprint();
+  on_disk = rows_on_disk(config, dataset);
+  if (on_disk) copy_labels_and_splits(dataset);
+  config.disk_bytes = on_disk ? on_disk->bytes() : 0;
+  data_fingerprint = on_disk ? fingerprint_with(dataset, *on_disk) : dataset.fingerprint();
   metric = resolve_metric(config.metric, dataset);
   if (training) class_weights = nacre::class_weights(config.class_weights, dataset);
   prepare_graph();
   const bool made = is_made_features(config.load.features_file) && config.normalize_features == "auto";
   const std::string how = made ? "none" : config.normalize_features;
+  if (on_disk) require_no_division(how);
   if (divides_rows(dataset.features, how))
     require_room(config, dataset.features.bytes(), "features with rows divided by their sums",
                  "add --normalize-features none, or use a smaller graph");
   normalize_features(dataset, how, notes);
+  store_features(config, dataset, config.mode != "minibatch");
   complete_model(training);
+}
+
+// Rows that stay on disk are used as they are. Whether they look like word counts is told by the
+// first rows of the file, whose pages are given back.
+void RunData::require_no_division(const std::string& how) const {
+  const bool divides = divides_rows(dataset.features, how);
+  native::release_pages(dataset.features.raw(), dataset.features.bytes());
+  if (!divides) return;
+  throw UserError("--host-budget", "rows that stay on disk cannot be divided by their sums",
+                  "add --normalize-features none, or raise --host-budget");
 }
 
 void RunData::prepare_graph() {

@@ -2,10 +2,11 @@
 // graph as the model needs it and the sizes filled in.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "nacre/data/dataset.h"
+#include "nacre/data/stored_rows.h"
 #include "nacre/train/config.h"
 #include "nacre/train/inputs.h"
 
@@ -40,15 +41,18 @@ struct RunData {
     return dataset.multilabel() || (!dataset.labels.empty() && dataset.labels[vertex] >= 0);
   }
 
-  RunConfig config;  // with sizes and defaults filled in
+  RunConfig config;  // the settings, with sizes and defaults filled in
   Dataset dataset;   // graph and features as the model sees them
   std::vector<std::string> notes;
   std::string metric;
   std::vector<FeatureLeaf> leaves;  // features of the data set
+  // where features are read from, if they stay on disk; `dataset.features` must not be read then
+  std::optional<StoredRows> on_disk;
   uint64_t data_fingerprint = 0;
   std::vector<double> class_weights;  // empty: all are 1
 
  private:
+  void require_no_division(const std::string& how) const;
   void prepare_graph();
   void complete_model(bool training);
 };

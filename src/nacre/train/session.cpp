@@ -164,7 +164,10 @@ HostMemory Session::host() const {
                    {"features", features},
                    {"labels, splits and loss weights", run_.label_bytes() + targets},
                    {"parameters, optimiser state, best weights", kept + learner_->parameter_bytes()}};
-  host.evaluating.push_back({"results of an evaluation", d.num_nodes() * d.num_classes * 4});
+  // While a run trains, scores are computed on the device, and only what the metric needs is copied
+  // to the host.
+  const int64_t results = train_ && scorer_ ? scorer_->host_bytes() : d.num_nodes() * d.num_classes * 4;
+  host.evaluating.push_back({"results of an evaluation", results});
   return host;
 }
 
@@ -228,10 +231,7 @@ const float* Session::predict() {
 }
 
 const float* Session::embeddings() {
-  if (eval_->plan().dfg.find_output("embedding") < 0) {
-    throw UserError("--model " + run_.config.model.model, "has no hidden layer whose values could be written",
-                    "use --layers 2 or more");
-  }
+  if (eval_->plan().dfg.find_output("embedding") < 0) refuse_embeddings(run_.config);
   return eval_->output("embedding");
 }
 

@@ -16,12 +16,23 @@ namespace nacre {
 std::vector<FeatureColumn> step_columns();
 
 struct StepDescription {
-  const ModelOptions& model;  // completed
+  const ModelOptions& model;  // with sizes and defaults filled in
   const Plan& plan;
   const Blocks& blocks;
   int64_t own = 0;   // the first sources belong to the part; the others are its halo
   bool gpu = false;  // whose nominal rates count
 };
 std::vector<double> step_features(const StepDescription& step);
+
+// How many times as large a part becomes.
+struct PartGrowth {
+  double rows = 1;  // factor of own vertices, and of the edges that lead to them
+  double halo = 1;
+};
+// Returns the features of a part of another size whose rows are like those of the part that
+// `features` describe.
+std::vector<double> scaled_features(std::vector<double> features, const PartGrowth& growth);
+// Returns the counted seconds among the features of a step.
+double counted_seconds(const std::vector<double>& features);
 
 }  // namespace nacre

@@ -35,9 +35,9 @@ std::string path_of(const std::string& key) {
 }
 
 // Returns a name that is equal for devices that are equally fast.
-std::string device_label(const RunConfig& config) {
+std::string device_label(const RunConfig& config, int threads) {
   const DeviceChoice choice = choose_device(config.device, config.precision);
-  if (!choice.gpu) return machine_name(num_threads());
+  if (!choice.gpu) return machine_name(threads);
   const DeviceInfo info = device_plugin()->devices()[choice.index];
   const int multiprocessors = choice.multiprocessors > 0 ? choice.multiprocessors : info.multiprocessors;
   return gpu_label(info.name, multiprocessors) + ", " + config.precision;
@@ -52,9 +52,12 @@ std::vector<TimedStep> steps_of(const std::vector<TimedPart>& parts) {
 
 }  // namespace
 
-std::string step_model_key(const RunConfig& config) {
-  const ModelOptions& m = config.model;
-  const std::string name = device_label(config);
+std::string step_model_key(const RunConfig& config, int threads) {
+  ModelOptions m = config.model;
+  const ModelInfo& info = model_info(m.model);
+  if (m.heads == 0) m.heads = std::max(1, info.heads);
+  if (m.aggregator.empty() && !info.aggregators.empty()) m.aggregator = info.aggregators.front();
+  const std::string name = device_label(config, threads);
   std::string features;
   for (const FeatureColumn& column : step_columns()) features += " " + column.name;
   return fmt::format("{}; {}; {} layers {} hidden {} heads {} aggregator {} norm {} residual {} dropout {};{}", name,
@@ -110,7 +113,7 @@ void save_step_model(const std::string& key, const StepModel& model) {
 
 PerformanceModel step_model(const RunConfig& config, const std::vector<PartSource>& sources,
                             const PartSampling& sampling) {
-  const std::string key = step_model_key(config);
+  const std::string key = step_model_key(config, num_threads());
   if (std::optional<PerformanceModel> stored = load_step_model(key)) return *std::move(stored);
   std::vector<TimedPart> parts = time_parts(config, sources, sampling);
   const std::vector<TimedStep> steps = steps_of(parts);

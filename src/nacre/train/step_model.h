@@ -13,11 +13,12 @@ namespace nacre {
 
 // What a stored performance model is valid for: the device, the version of the kernels, and the
 // settings of the model that are the same on every graph.
-std::string step_model_key(const RunConfig& config);
+// `threads` are those of a device on the host.
+std::string step_model_key(const RunConfig& config, int threads);
 
 struct StepModel {
   PerformanceModel model;
-  RegressorScore score;          // of the chosen regressor, on graphs that it had not seen
+  RegressorScore score;          // score of the chosen regressor on graphs that it had not seen
   std::vector<TimedPart> parts;  // what it learned from
 };
 

@@ -27,8 +27,8 @@ std::vector<PartSource> generated_sources(uint64_t seed);
 
 struct PartSampling {
   double seconds = 60;             // the sampling ends after about this time
-  int64_t most_vertices = 16384;   // of a part, without its halo
-  int64_t most_edges = 1'500'000;  // of a part, about
+  int64_t most_vertices = 16384;   // the most vertices of a part, without its halo
+  int64_t most_edges = 1'500'000;  // about the most edges of a part
   uint64_t seed = 0;
 };
 

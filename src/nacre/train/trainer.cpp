@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "nacre/base/error.h"
 #include "nacre/base/folder_lock.h"
@@ -16,6 +17,7 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
+#include "nacre/tier/row_file.h"
 #include "nacre/train/metrics_file.h"
 #include "nacre/train/stop_signal.h"
 
@@ -47,7 +49,8 @@ class Loop {
   }
 
   TrainResult run() {
-    const StopSignalGuard guard;
+    std::optional<StopSignalGuard> guard;
+    if (!options_.interrupted) guard.emplace();
     const double start = now_seconds();
     open_run_folder();
     const std::string metrics_path = !options_.metrics_file.empty() ? options_.metrics_file
@@ -62,7 +65,7 @@ class Loop {
       if (epoch(progress)) maybe_save();
     }
     result_.interrupted = state_.epoch < config_.epochs && !stop_early();
-    if (result_.interrupted) result_.signal = StopSignalGuard::signal();
+    if (result_.interrupted && guard) result_.signal = StopSignalGuard::signal();
     result_.stopped_early = state_.epoch < config_.epochs && !result_.interrupted;
     finish();
     result_.seconds = now_seconds() - start;
@@ -78,7 +81,7 @@ class Loop {
     return all.dump(2, ' ', false, json::error_handler_t::replace);
   }
 
-  static bool asked_to_stop() { return StopSignalGuard::signal() != 0; }
+  bool asked_to_stop() const { return options_.interrupted ? options_.interrupted() : StopSignalGuard::signal() != 0; }
   bool by_loss() const { return config_.select == "loss"; }
   bool stop_early() const { return told_to_stop_ || (config_.patience > 0 && state_.since_best >= config_.patience); }
   // Keeps the weights as the best so far. If there is a moving average, keeps the average, because
@@ -166,10 +169,16 @@ class Loop {
                                       state_.batch, count, state_.loss_sum / static_cast<double>(state_.batch)));
         }
       }
-      trainee_.queue_step(state_.step, lr);
+      try {
+        trainee_.queue_step(state_.step, lr);
+      } catch (const ReadFailure&) {
+        if (state_.step > 0) save_before_failing();
+        throw;
+      }
     }
     take_losses();
     result_.final_loss = state_.loss_sum / static_cast<double>(count);
+    last_loss_sum_ = state_.loss_sum;
     state_.batch = 0;
     state_.loss_sum = 0;
     ++state_.epoch;
@@ -187,10 +196,10 @@ class Loop {
     json line = {{"epoch", state_.epoch}, {"loss", number(result_.final_loss)}, {"lr", lr}, {"seconds", seconds}};
     std::string note = fmt::format("epoch {}/{}  loss {:.4f}", state_.epoch, config_.epochs, result_.final_loss);
     bool evaluated = state_.epoch % config_.eval_every == 0 || state_.epoch == config_.epochs;
-    if (evaluated) evaluate();
+    if (evaluated) evaluate_or_save();
     ask_caller({state_.epoch, result_.final_loss, lr, seconds, evaluated, evaluated ? scores_ : Scores()});
     if (told_to_stop_ && !evaluated) {
-      evaluate();
+      evaluate_or_save();
       evaluated = true;
     }
     if (evaluated) {
@@ -199,6 +208,14 @@ class Loop {
       line["test"] = number(scores_.test);
       if (by_loss()) line["val_loss"] = number(scores_.val_loss);
       if (!std::isnan(scores_.val)) note += fmt::format("  val {:.4f}", scores_.val);
+    }
+    if (const std::string reads = trainee_.take_disk_reads(); !reads.empty())
+      line["disk"] = parse_json<json>(reads, "reads from disk");
+    if (metrics_->writes()) {
+      if (const std::string rows = trainee_.take_feature_rows(); !rows.empty())
+        line["feature_rows"] = parse_json<json>(rows, "counts of rows");
+      if (const std::string ranks = trainee_.take_rank_times(); !ranks.empty())
+        line["ranks"] = parse_json<json>(ranks, "times of ranks");
     }
     try {
       metrics_->add(line.dump());
@@ -238,6 +255,21 @@ class Loop {
       keep_best();
     } else {
       ++state_.since_best;
+    }
+  }
+
+  // If features cannot be read, saves the state before the end of the epoch, so that a resumed run
+  // evaluates the epoch.
+  void evaluate_or_save() {
+    try {
+      evaluate();
+    } catch (const ReadFailure&) {
+      trainee_.use_average(false);
+      --state_.epoch;
+      state_.batch = trainee_.steps_per_epoch();
+      state_.loss_sum = last_loss_sum_;
+      save_before_failing();
+      throw;
     }
   }
 
@@ -318,6 +350,7 @@ class Loop {
   std::vector<double> epoch_seconds_;
   std::vector<double> eval_seconds_;
   double last_save_ = 0;
+  double last_loss_sum_ = 0;  // of the last epoch that was finished
   double save_seconds_ = 0;
   bool told_to_stop_ = false;  // set by TrainerOptions::after_epoch
 };

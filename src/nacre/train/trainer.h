@@ -33,20 +33,26 @@ struct TrainerOptions {
   // kept, and stopped_early is set. An exception that it throws ends training and leaves train();
   // what was not saved by then is lost.
   std::function<bool(const EpochReport&)> after_epoch;
+  // If set, signals are left alone, and this function is asked before every step instead. If it
+  // returns true, training ends after the current step as it does after SIGINT. It is for programs
+  // with signal handlers of their own.
+  std::function<bool()> interrupted;
 };
 
 struct TrainResult {
   int epochs = 0;  // number of epochs done in total
   bool interrupted = false;
-  int signal = 0;              // signal that interrupted the run
-  bool stopped_early = false;  // by RunConfig::patience or by TrainerOptions::after_epoch
+  // Signal that interrupted the run; 0 if TrainerOptions::interrupted did.
+  int signal = 0;
+  // Whether RunConfig::patience or TrainerOptions::after_epoch has ended the run.
+  bool stopped_early = false;
   double train_score = -1;
   double val_score = -1;  // score at the epoch whose weights were kept
   double test_score = -1;
   double last_test_score = -1;
   int best_epoch = -1;
   double final_loss = 0;
-  double epoch_ms_median = 0;  // of whole epochs: forward pass, backward pass and update
+  double epoch_ms_median = 0;  // median of whole epochs: forward pass, backward pass and update
   double epoch_ms_p10 = 0;
   double epoch_ms_p90 = 0;
   double eval_ms_median = 0;

@@ -1,10 +1,16 @@
 #include "nacre/train/vertex_model.h"
 
+#include "nacre/base/error.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/ranked_session.h"
 #include "nacre/train/session.h"
 
 namespace nacre {
+
+void refuse_embeddings(const RunConfig& config) {
+  throw UserError("--model " + config.model.model, "has no hidden layer whose values could be written",
+                  "use --layers 2 or more");
+}
 
 std::unique_ptr<VertexModel> make_session(Dataset dataset, RunConfig config, const SessionNeeds& needs) {
   if (config.ranks.several()) {

@@ -51,7 +51,11 @@ class VertexModel : public Trainee {
   virtual int64_t embedding_width() const = 0;
 };
 
-// Makes a Session or a BatchSession, as RunConfig::mode says.
+// Throws the UserError of embeddings(): the model has no hidden layer.
+[[noreturn]] void refuse_embeddings(const RunConfig& config);
+
+// Makes a RankedSession if the run has several devices. Otherwise makes a Session or a
+// BatchSession, as RunConfig::mode says.
 std::unique_ptr<VertexModel> make_session(Dataset dataset, RunConfig config, const SessionNeeds& needs);
 
 }  // namespace nacre

@@ -52,8 +52,14 @@ class Array:
 
     def fits(self, row, name, value, ignore=None):
         """Whether the setting may be added to `row`, in which some factors may be open."""
+        value_of = row.get
         for number, others in self.forbidden[name, value]:
-            if number != ignore and all(row.get(other) in values for other, values in others):
+            if number == ignore:
+                continue
+            for other, values in others:
+                if value_of(other) not in values:
+                    break
+            else:
                 return False
         return True
 
@@ -66,15 +72,21 @@ class Array:
         """`order` with those factors first that have only one value left because of `name`; None if
         a factor has none."""
         forced = []
+        linked = self.linked[name]
         for other in order:
-            if other not in self.linked[name]:
+            if other not in linked:
                 continue
-            left = sum(self.fits(row, other, value, ignore) for value in self.factors[other])
+            left = 0
+            for value in self.factors[other]:
+                if self.fits(row, other, value, ignore):
+                    left += 1
+                    if left == 2:
+                        break
             if left == 0:
                 return None
             if left == 1:
                 forced.append(other)
-        return forced + [other for other in order if other not in forced]
+        return forced + [other for other in order if other not in forced] if forced else order
 
     def complete(self, row, prefer, ignore=None, order=None):
         """`row` with all factors set, or None; `prefer` puts the values of a factor in the order
@@ -111,7 +123,7 @@ class Array:
         return row if all(self.can_go_on(row, name, ignore) for name in row) else None
 
     def pairs_of(self, row):
-        return {frozenset(pair) for pair in itertools.combinations(sorted(row.items()), 2)}
+        return set(map(frozenset, itertools.combinations(row.items(), 2)))
 
     def all_pairs(self):
         for first, second in itertools.combinations(self.names, 2):

@@ -200,6 +200,9 @@ def words_without_data(words):
     for option in ("--format", "--features", "--labels", "--splits", "--num-nodes", "--data-seed", "--checkpoint"):
         if option in rest:
             del rest[rest.index(option):rest.index(option) + 2]
+    # These commands use one device, so they take neither a list of precisions nor auto.
+    if "--precision" in rest and ("," in rest[rest.index("--precision") + 1] or "auto" in rest):
+        del rest[rest.index("--precision"):rest.index("--precision") + 2]
     return [word for word in rest if word not in ("--undirected", "--json", "-q")]
 
 

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "support/emulator/blocks.h"
+#include "support/emulator/races.h"
 
 namespace nacre::emulator {
 
@@ -20,7 +22,7 @@ struct Copy {
 struct Fiber : Thread {
   Block* owner;
   void* stack_pointer;
-  char* stack;  // lowest address
+  char* stack;  // the lowest address of the stack
   int number;
   bool waits, ended, at_barrier;
   std::vector<Copy> copies;
@@ -28,7 +30,7 @@ struct Fiber : Thread {
 };
 static_assert(sizeof(Fiber) <= kThreadRoom);
 
-enum class Meeting : uint8_t { exchange, ballot, product };
+enum class Meeting : uint8_t { barrier, exchange, ballot, product };
 
 struct Warp {
   unsigned arrived = 0, ended = 0;
@@ -67,6 +69,8 @@ class Block {
   // ---- Called by threads of the block.
   void barrier(Fiber& fiber);
   Word meet(Fiber& fiber, const Warp::Lane& gives);
+  // Does nothing unless races are looked for.
+  void touch(Fiber& fiber, const void* pointer, int64_t bytes, Access access);
   void multiply_wide(Fiber& fiber, const WideProduct::Part& gives);
   void* shared(Fiber& fiber, int number, Word bytes);
   unsigned shared_address(Fiber& fiber, const void* pointer);
@@ -82,6 +86,7 @@ class Block {
   void start(int number);
   void resume(Fiber& fiber);
   void wait(Fiber& fiber);
+  void touch_factors(Fiber& fiber, const WideProduct& product);
   bool complete(Warp& warp, int first, int lane);
   void release_barrier();
   void check_shared(const Grid& grid) const;
@@ -93,13 +98,15 @@ class Block {
   unsigned number_ = 0;
   std::string error_;
   int live_ = 0, at_barrier_ = 0;
-  std::vector<Fiber*> fibers_;  // by number; null if the thread has ended
+  // Fibers by the number of their thread; null if the thread has ended.
+  std::vector<Fiber*> fibers_;
   std::vector<Fiber*> free_;
   std::vector<char*> stacks_;
   std::vector<Warp> warps_;
   std::vector<WideProduct> wide_;
   char* shared_ = nullptr;
   int64_t shared_used_ = 0;
+  std::unique_ptr<SharedRaces> races_;  // null if races are not looked for
   std::vector<int64_t> shared_places_;  // places of static memory, by number
   void* runner_ = nullptr;              // stack pointer of the thread of the host
   bool stopped_ = false;                // whether fail() stopped the block
@@ -108,6 +115,9 @@ class Block {
 // The products of tensor cores by their definition: operands lose their low 13 bits, and sums are
 // f32.
 void multiply_warp(const std::array<Warp::Lane, 32>& lanes);
+// Returns the place of an element of a factor in shared memory, as a descriptor says: rows of 128
+// bytes, whose words of 16 bytes are exchanged according to the row.
+unsigned described_place(Word descriptor, int row, int k);
 void multiply_four_warps(const std::array<WideProduct::Part, 128>& parts, const char* shared);
 
 }  // namespace nacre::emulator

@@ -58,6 +58,12 @@ Fiber& fiber_of(Thread* thread) { return *static_cast<Fiber*>(thread); }
 const Calls& calls() {
   static const Calls table = {
       .block_barrier = [](Thread* t) { fiber_of(t).owner->barrier(fiber_of(t)); },
+      .warp_barrier =
+          [](Thread* t, unsigned mask) {
+            fiber_of(t).owner->meet(fiber_of(t), {Meeting::barrier, mask, 0, 0, nullptr, nullptr, nullptr, 0});
+          },
+      .touch = [](Thread* t, const void* pointer, unsigned bytes,
+                  Access access) { fiber_of(t).owner->touch(fiber_of(t), pointer, bytes, access); },
       .exchange =
           [](Thread* t, unsigned mask, Word value, int from) {
             return fiber_of(t).owner->meet(fiber_of(t),
@@ -77,6 +83,8 @@ const Calls& calls() {
             if (to % room != 0 || (bytes > 0 && reinterpret_cast<uintptr_t>(from) % room != 0)) {
               f.owner->fail(f, "a copy of " + std::to_string(room) + " bytes is not aligned to them");
             }
+            // The bytes may arrive at any time from now on.
+            f.owner->touch(f, f.owner->shared_at(to), room, Access::write);
             f.copies.push_back({f.owner->shared_at(to), from, room, bytes});
           },
       .end_copies = [](Thread* t) { fiber_of(t).groups.push_back(fiber_of(t).copies.size()); },
@@ -87,6 +95,7 @@ const Calls& calls() {
             const size_t done = f.groups.size() - static_cast<size_t>(left), end = f.groups[done - 1];
             for (size_t i = 0; i < end; ++i) {
               const Copy& c = f.copies[i];
+              f.owner->touch(f, c.to, c.room, Access::write);
               if (c.bytes > 0) std::memcpy(c.to, c.from, c.bytes);
               std::memset(c.to + c.bytes, 0, c.room - c.bytes);
             }
@@ -127,7 +136,9 @@ char* map_guarded(int64_t bytes) {
 
 const char* kernel_running() { return running; }
 
-Block::Block() : shared_(map_guarded(kSharedRoom)) {}
+Block::Block() : shared_(map_guarded(kSharedRoom)) {
+  if (Settings::get().finds_races()) races_ = std::make_unique<SharedRaces>(kSharedRoom);
+}
 
 Block::~Block() {
   for (char* stack : stacks_) {
@@ -161,6 +172,8 @@ Fiber* Block::take_stack() {
 void Block::start(int number) {
   Fiber& fiber = *take_stack();
   fiber.calls = &calls();
+  fiber.shared = shared_;
+  fiber.shared_room = kSharedRoom;
   fiber.index = {static_cast<unsigned>(number), 0, 0};
   fiber.block = {number_, 0, 0};
   fiber.block_size = {grid_->threads, 1, 1};
@@ -213,6 +226,7 @@ void Block::fail(Fiber& fiber, const std::string& why) {
 
 void Block::release_barrier() {
   at_barrier_ = 0;
+  if (races_ != nullptr) races_->pass_barrier();
   for (Fiber* fiber : fibers_) {
     if (fiber == nullptr || !fiber->at_barrier) continue;
     fiber->at_barrier = fiber->waits = false;
@@ -251,6 +265,7 @@ bool Block::complete(Warp& warp, int first, int lane) {
     votes |= static_cast<unsigned>(other.value & 1U) << i;
   }
   if (gives.kind == Meeting::product) multiply_warp(warp.lanes);
+  if (gives.kind == Meeting::barrier && races_ != nullptr) races_->meet(first, mask);
   for (unsigned rest = mask; rest != 0; rest &= rest - 1) {
     const auto i = static_cast<size_t>(__builtin_ctz(rest));
     Warp::Lane& other = warp.lanes[i];
@@ -266,6 +281,26 @@ bool Block::complete(Warp& warp, int first, int lane) {
   return true;
 }
 
+void Block::touch(Fiber& fiber, const void* pointer, int64_t bytes, Access access) {
+  if (races_ == nullptr) return;
+  const std::string race = races_->touch(fiber.number, static_cast<const char*>(pointer) - shared_, bytes, access);
+  if (!race.empty()) fail(fiber, race);
+}
+
+// The four warps of a wide product read its factors from shared memory. The last thread that has
+// arrived counts as the reader.
+void Block::touch_factors(Fiber& fiber, const WideProduct& product) {
+  if (races_ == nullptr) return;
+  const WideProduct::Part& first = product.parts[0];
+  const auto rows = [&](Word at, int count) {
+    for (int row = 0; row < count; ++row) {
+      for (int k = 0; k < 8; k += 4) touch(fiber, shared_ + described_place(at, row, k), 16, Access::read);
+    }
+  };
+  rows(first.b_at, first.columns);
+  if (first.a == nullptr) rows(first.a_at, 64);
+}
+
 void Block::multiply_wide(Fiber& fiber, const WideProduct::Part& gives) {
   const int group = fiber.number / 128;
   WideProduct& product = wide_[static_cast<size_t>(group)];
@@ -275,6 +310,7 @@ void Block::multiply_wide(Fiber& fiber, const WideProduct::Part& gives) {
     return;
   }
   product.arrived = 0;
+  touch_factors(fiber, product);
   multiply_four_warps(product.parts, shared_);
   for (int i = group * 128; i < group * 128 + 128; ++i) {
     if (Fiber* other = fibers_[static_cast<size_t>(i)]; other != nullptr) other->waits = false;
@@ -332,6 +368,7 @@ void Block::run(const Grid& grid, void** args, unsigned number, uint64_t order) 
   wide_.resize((grid.threads + 127) / 128);
   for (WideProduct& product : wide_) product.arrived = 0;
   begin_shared(grid);
+  if (races_ != nullptr) races_->begin_block(live_);
 
   const int threads = live_;
   // Any order of threads is right, so another one is used each time.

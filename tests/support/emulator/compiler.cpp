@@ -93,26 +93,27 @@ std::string compile_now(const std::string& text, const std::string& name, int ar
   const std::string log = (scratch.path() / "log.txt").string();
   std::ofstream(source, std::ios::binary) << text;
   // Addresses that are not aligned to their value stop the program, as they stop a GPU.
-  const std::vector<std::string> command = {NACRE_EMULATOR_CXX,
-                                            "-std=c++17",
-                                            "-O1",
-                                            "-w",
-                                            "-shared",
-                                            "-fPIC",
-                                            "-fno-rtti",
-                                            "-fno-exceptions",
-                                            "-fno-strict-aliasing",
-                                            "-fno-math-errno",
-                                            "-nostdlib",
-                                            "-fvisibility=hidden",
-                                            "-ffp-contract=off",
-                                            "-fsanitize=alignment",
-                                            "-fsanitize-undefined-trap-on-error",
-                                            std::string("-I") + NACRE_EMULATOR_FOLDER,
-                                            source,
-                                            "-o",
-                                            image,
-                                            "-lm"};
+  std::vector<std::string> command = {NACRE_EMULATOR_CXX,
+                                      "-std=c++17",
+                                      "-O1",
+                                      "-w",
+                                      "-shared",
+                                      "-fPIC",
+                                      "-fno-rtti",
+                                      "-fno-exceptions",
+                                      "-fno-strict-aliasing",
+                                      "-fno-math-errno",
+                                      "-nostdlib",
+                                      "-fvisibility=hidden",
+                                      "-ffp-contract=off",
+                                      "-fsanitize=alignment",
+                                      "-fsanitize-undefined-trap-on-error",
+                                      std::string("-I") + NACRE_EMULATOR_FOLDER,
+                                      source,
+                                      "-o",
+                                      image,
+                                      "-lm"};
+  if (Settings::get().finds_races()) command.insert(command.begin() + 1, {"-fsanitize=thread", "-DNACRE_WATCHED"});
   if (run(command, log) != 0) {
     throw InternalError(
         __FILE__, __LINE__,
@@ -158,8 +159,10 @@ std::string compile(const std::string& source, const std::string& name, int arch
 std::string compiler_version() {
   static const auto* version = new std::string([] {
     std::string shim;
-    for (const char* file : {"/cuda_shim.h", "/thread.h"}) shim += contents(std::string(NACRE_EMULATOR_FOLDER) + file);
-    return "emulator 1, " NACRE_EMULATOR_CXX " " NACRE_EMULATOR_CXX_VERSION ", shim " +
+    for (const char* file : {"/cuda_shim.h", "/watch_shim.h", "/thread.h"})
+      shim += contents(std::string(NACRE_EMULATOR_FOLDER) + file);
+    return std::string(Settings::get().finds_races() ? "watching " : "") +
+           "emulator 1, " NACRE_EMULATOR_CXX " " NACRE_EMULATOR_CXX_VERSION ", shim " +
            std::to_string(std::hash<std::string>()(shim));
   }());
   return *version;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "thread.h"
+#include "watch_shim.h"
 
 #define __global__ __attribute__((visibility("default")))
 #define __device__
@@ -65,7 +66,7 @@ template <class T>
 inline T __ldcs(const T* p) {
   return nacre_read(p);
 }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+NACRE_UNWATCHED inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __threadfence(); }
 inline unsigned long __cvta_generic_to_shared(const void* p) {
   nacre::emulator::Thread* t = nacre::emulator::self();
@@ -74,7 +75,8 @@ inline unsigned long __cvta_generic_to_shared(const void* p) {
 
 // ---- Atomics.
 template <class T, class Change>
-inline T nacre_atomic(T* p, Change change) {
+NACRE_UNWATCHED inline T nacre_atomic(T* p, Change change) {
+  nacre_touch(p, sizeof(T), nacre::emulator::Access::atomic);
   T before;
   __atomic_load(p, &before, __ATOMIC_SEQ_CST);
   T after = change(before);
@@ -207,7 +209,10 @@ inline T __shfl_up_sync(unsigned mask, T value, int by, int width = 32) {
   const int lane = nacre_lane();
   return nacre_exchange(mask, value, lane % width - by >= 0 ? lane - by : lane);
 }
-inline void __syncwarp(unsigned mask = 0xffffffffu) { nacre_exchange(mask, 0, nacre_lane()); }
+inline void __syncwarp(unsigned mask = 0xffffffffu) {
+  nacre::emulator::Thread* t = nacre::emulator::self();
+  t->calls->warp_barrier(t, mask);
+}
 inline unsigned __ballot_sync(unsigned mask, bool predicate) {
   nacre::emulator::Thread* t = nacre::emulator::self();
   return t->calls->ballot(t, mask, predicate);
@@ -285,12 +290,12 @@ template <int N>
 using NacreUpTo = NacreNumbers<__integer_pack(N)...>;
 #endif
 template <class... A, int... I>
-inline void nacre_call(void (*kernel)(A...), void** args, NacreNumbers<I...>) {
+NACRE_UNWATCHED inline void nacre_call(void (*kernel)(A...), void** args, NacreNumbers<I...>) {
   kernel(*(A*)args[I]...);
 }
 // Without arguments, writes the sizes of the parameters and returns how many there are.
 template <class... A>
-inline int nacre_enter(void (*kernel)(A...), void** args, int* sizes) {
+NACRE_UNWATCHED inline int nacre_enter(void (*kernel)(A...), void** args, int* sizes) {
   if (args == nullptr) {
     ((*sizes++ = (int)sizeof(A)), ...);
     return (int)sizeof...(A);

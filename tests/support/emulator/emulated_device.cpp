@@ -26,6 +26,7 @@ struct Recording {
   std::shared_ptr<Recorded> work;
 };
 thread_local Recording recording;
+thread_local const Device* beside = nullptr;  // whose second stream the thread uses
 
 class EmulatedDevice final : public Device {
  public:
@@ -33,6 +34,7 @@ class EmulatedDevice final : public Device {
       : info_(describe_device()),
         failure_(std::make_shared<Failure>()),
         stream_(failure_),
+        beside_(failure_),
         copies_(failure_),
         memory_(stream_) {
     Settings::this_thread_is(Role::opener);
@@ -40,6 +42,7 @@ class EmulatedDevice final : public Device {
   }
   ~EmulatedDevice() override {
     copies_.synchronize();
+    beside_.synchronize();
     stream_.synchronize();
   }
   EmulatedDevice(const EmulatedDevice&) = delete;
@@ -143,7 +146,7 @@ class EmulatedDevice final : public Device {
   }
   DeviceEvent record() override {
     called("record");
-    return stream_.record();
+    return current().record();
   }
   DeviceEvent copied() override {
     called("record");
@@ -151,8 +154,14 @@ class EmulatedDevice final : public Device {
   }
   void wait_for(const DeviceEvent& event) override {
     called("wait_for");
-    stream_.wait_for(std::static_pointer_cast<Event>(event));
+    current().wait_for(std::static_pointer_cast<Event>(event));
   }
+  void begin_beside() override {
+    forbid_in_capture("begin_beside");
+    NACRE_CHECK(beside == nullptr, "a thread that queues work beside begins to do so again");
+    beside = this;
+  }
+  void end_beside() override { beside = nullptr; }
   void await(const DeviceEvent& event) override {
     called("await");
     std::static_pointer_cast<Event>(event)->await();
@@ -195,15 +204,16 @@ class EmulatedDevice final : public Device {
     if (recording.device == this) {
       recording.work->push_back(std::move(work));
     } else {
-      stream_.queue(std::move(work));
+      current().queue(std::move(work));
     }
   }
+  Stream& current() { return beside == this ? beside_ : stream_; }
   template <class Key>
   void sort(Key* keys, uint32_t* values, int64_t n, int bits);
 
   DeviceInfo info_;
   std::shared_ptr<Failure> failure_;
-  Stream stream_, copies_;
+  Stream stream_, beside_, copies_;
   Memory memory_;
   Kernels kernels_;
   Products products_;
@@ -322,7 +332,7 @@ DeviceInfo describe_device() {
   info.name = "emulated GPU";
   info.memory_bytes = settings.memory_bytes();
   info.free_bytes = std::max<int64_t>(settings.memory_bytes() - Memory::taken_bytes(), 0);
-  info.multiprocessors = kMultiprocessors;
+  info.multiprocessors = info.whole_multiprocessors = kMultiprocessors;
   info.arch = settings.arch();
   info.clock_mhz = 1000;
   info.l2_bytes = 4 << 20;

@@ -100,6 +100,19 @@ TEST_F(EmulatorTest, ABlockThatWasWrittenBehindIsReportedWhenItIsGivenBack) {
   EXPECT_THROW(device->synchronize(), InternalError);
 }
 
+TEST_F(EmulatorTest, ABlockMayBeUsedAgainForFewerBytes) {
+  constexpr int64_t kLarge = 7 << 20, kLess = 6 << 20;
+  const auto device = plugin_->open(0, 0);
+  void* large = device->allocate(kLarge);
+  device->fill(large, 0, kLarge);
+  device->release(large);
+  void* less = device->allocate(kLess);
+  EXPECT_EQ(less, large) << "the block is not used again, so this test shows nothing";
+  device->fill(less, 0, kLess);
+  device->release(less);
+  device->synchronize();
+}
+
 TEST_F(EmulatorTest, MemoryIsPoisonedWhenItIsGivenOut) {
   void* memory = device_->allocate(64);
   uint32_t word = 0;
@@ -119,6 +132,86 @@ TEST_F(EmulatorTest, AnInstructionThatIsNotEmulatedIsNamed) {
               std::string::npos)
         << error.what();
   }
+}
+
+// A block of two warps, in which every thread writes its word of shared memory and then reads
+// another thread's: `partner` is the expression that names the other, `barrier` stands between.
+std::string neighbours(const std::string& partner, const std::string& barrier, const std::string& after = "") {
+  return R"(extern "C" __global__ void kernel(float* x) {
+  __shared__ float tile[64];
+  const int i = (int)threadIdx.x;
+  tile[i] = x[i];
+  )" + barrier +
+         R"(
+  const float other = tile[)" +
+         partner + "];\n  " + after + R"(
+  x[i] = other;
+})";
+}
+
+TEST_F(EmulatorTest, ReadsOfSharedMemoryNeedABarrierAfterTheWrite) {
+  const std::vector<float> values(64, 1);
+  for (const char* none : {"", "__shfl_sync(0xffffffffu, i, 0);", "__ballot_sync(0xffffffffu, true);"}) {
+    const std::string said = error_of(neighbours("i ^ 1", none), 64, 0, values);
+    EXPECT_NE(said.find("no barrier lies between"), std::string::npos) << none << said;
+  }
+  EXPECT_NE(error_of(neighbours("63 - i", "__syncwarp();"), 64, 0, values), "");
+  EXPECT_NE(error_of(neighbours("i ^ 16", "__syncwarp(i % 32 < 16 ? 0xffffu : 0xffff0000u);"), 64, 0, values), "");
+  EXPECT_EQ(error_of(neighbours("i", ""), 64, 0, values), "");
+  EXPECT_EQ(error_of(neighbours("i ^ 1", "__syncwarp();"), 64, 0, values), "");
+  EXPECT_EQ(error_of(neighbours("i ^ 1", "__syncwarp(i % 32 < 16 ? 0xffffu : 0xffff0000u);"), 64, 0, values), "");
+  EXPECT_EQ(error_of(neighbours("63 - i", "__syncthreads();"), 64, 0, values), "");
+}
+
+TEST_F(EmulatorTest, WritesToSharedMemoryNeedABarrierAfterReads) {
+  const std::vector<float> values(64, 1);
+  const std::string said = error_of(neighbours("i ^ 1", "__syncthreads();", "tile[i] = 0;"), 64, 0, values);
+  EXPECT_NE(said.find("no barrier lies between"), std::string::npos) << said;
+  EXPECT_EQ(error_of(neighbours("i ^ 1", "__syncthreads();", "__syncwarp(); tile[i] = 0;"), 64, 0, values), "");
+  EXPECT_NE(error_of(neighbours("i ^ 32", "__syncthreads();", "__syncwarp(); tile[i] = 0;"), 64, 0, values), "");
+  EXPECT_EQ(error_of(neighbours("i ^ 32", "__syncthreads();", "__syncthreads(); tile[i] = 0;"), 64, 0, values), "");
+}
+
+TEST_F(EmulatorTest, NeighbouringBytesAndAtomicsAreNoRace) {
+  const char* bytes = R"(extern "C" __global__ void kernel(float* x) {
+  __shared__ unsigned short half[64];
+  half[threadIdx.x] = (unsigned short)threadIdx.x;
+  x[threadIdx.x] = half[threadIdx.x];
+})";
+  EXPECT_EQ(error_of(bytes, 64, 0, std::vector<float>(64)), "");
+  const auto counted = [](const std::string& barrier) {
+    return R"(extern "C" __global__ void kernel(float* x) {
+  __shared__ int count;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  atomicAdd(&count, 1);
+  )" + barrier +
+           R"(
+  x[threadIdx.x] = count;
+})";
+  };
+  EXPECT_EQ(error_of(counted("__syncthreads();"), 64, 0, std::vector<float>(64)), "");
+  EXPECT_NE(error_of(counted(""), 64, 0, std::vector<float>(64)), "");
+}
+
+TEST_F(EmulatorTest, CopiesIntoSharedMemoryMustNotBeginBeforeReadsEnd) {
+  const auto copied = [](const std::string& barrier) {
+    return R"(extern "C" __global__ void kernel(float* x) {
+  __shared__ float tile[64];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  const float other = tile[63 - threadIdx.x];
+  )" + barrier +
+           R"(
+  const unsigned to = (unsigned)__cvta_generic_to_shared(tile + threadIdx.x);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(x + threadIdx.x), "r"(4));
+  asm volatile("cp.async.commit_group;");
+  asm volatile("cp.async.wait_group %0;" ::"n"(0));
+  x[threadIdx.x] = other + tile[threadIdx.x];
+})";
+  };
+  EXPECT_EQ(error_of(copied("__syncthreads();"), 64, 0, std::vector<float>(64)), "");
+  EXPECT_NE(error_of(copied(""), 64, 0, std::vector<float>(64)), "");
 }
 
 TEST_F(EmulatorTest, PageLockedMemoryIsReadWhenItsTurnComes) {

@@ -33,7 +33,7 @@ class Kernels {
     std::map<std::string, std::unique_ptr<Kernel>> kernels;
   };
   std::mutex mutex_;
-  std::unordered_map<std::string, Image> images_;  // by their bytes
+  std::unordered_map<std::string, Image> images_;  // images by their bytes
 };
 
 // A launch with copies of its arguments.

@@ -29,13 +29,16 @@ int64_t block_bytes(int64_t bytes) {
   return std::max((bytes + step - 1) / step * step, kSmallest);
 }
 
-void poison(char* memory, int64_t bytes) {
+// Poisons a block of `bytes` bytes, of which `asked` were asked for.
+void poison(char* memory, int64_t asked, int64_t bytes) {
   if (bytes <= 2 * kPoisoned) {
     std::memset(memory, kPoison, static_cast<size_t>(bytes));
     return;
   }
   std::memset(memory, kPoison, kPoisoned);
   std::memset(memory + bytes - kPoisoned, kPoison, kPoisoned);
+  // A block that is used again may be far larger than what is asked for. check_end() reads here.
+  std::memset(memory + asked, kPoison, static_cast<size_t>(std::min(bytes - asked, kPage)));
 }
 
 // Checks the poison behind the requested bytes, up to the end of the block. A page that cannot be
@@ -115,7 +118,7 @@ void* Memory::allocate(int64_t bytes) {
     used_ += block.bytes;
     peak_ = std::max(peak_, used_);
   }
-  stream_.queue([block](BlockRunner&) { poison(block.memory, block.bytes); });
+  stream_.queue([block](BlockRunner&) { poison(block.memory, block.asked, block.bytes); });
   return block.memory;
 }
 
@@ -176,7 +179,7 @@ void Memory::release(void* memory) {
   // must not.
   stream_.queue([block](BlockRunner&) {
     check_end(block.memory, block.asked, block.bytes);
-    poison(block.memory, block.bytes);
+    poison(block.memory, block.asked, block.bytes);
   });
   const std::lock_guard lock(mutex_);
   free_.emplace(block.bytes, block);

@@ -11,11 +11,15 @@ namespace {
 
 class Plugin final : public DevicePlugin {
  public:
-  std::vector<DeviceInfo> devices() override { return {describe_device()}; }
+  std::vector<DeviceInfo> devices() override {
+    return std::vector<DeviceInfo>(static_cast<size_t>(Settings::get().devices()), describe_device());
+  }
   std::string why_no_devices() override { return ""; }
   std::unique_ptr<Device> open(int index, int multiprocessors) override {
-    if (index != 0) {
-      throw UserError("cuda:" + std::to_string(index), "there is no such device", "cuda:0 to cuda:0 exist");
+    const int count = Settings::get().devices();
+    if (index < 0 || index >= count) {
+      throw UserError("cuda:" + std::to_string(index), "there is no such device",
+                      "cuda:0 to cuda:" + std::to_string(count - 1) + " exist");
     }
     return open_device(multiprocessors);
   }

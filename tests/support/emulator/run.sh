@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh SHARE FILTER PROGRAM [argument ...]: runs a test program on the emulated device: every
 # SHARE-th of the tests that FILTER names, or all tests where NACRE_EMULATE_ALL is set (make
-# emulate).
+# emulate), and then watched for races.
 share=$1
 filter=$2
 shift 2
@@ -12,6 +12,7 @@ if [ -z "${NACRE_EMULATE_ALL:-}" ]; then
   export GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX GTEST_FILTER
 else
   NACRE_COMPILE_ALL=1
-  export NACRE_COMPILE_ALL
+  NACRE_EMULATOR_RACES=1
+  export NACRE_COMPILE_ALL NACRE_EMULATOR_RACES
 fi
 exec "$@"

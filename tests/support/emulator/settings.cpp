@@ -37,8 +37,10 @@ void Settings::reread() {
   const std::lock_guard lock(mutex_);
   arch_ = static_cast<int>(number("NACRE_EMULATOR_ARCH", 90));
   memory_bytes_ = number("NACRE_EMULATOR_MEMORY", int64_t{4} << 30);
+  devices_ = static_cast<int>(number("NACRE_EMULATOR_DEVICES", 1));
   peers_ = number("NACRE_EMULATOR_PEERS", 1) != 0;
   forbids_others_ = variable("NACRE_EMULATOR_RECORDING") == "alone";
+  finds_races_ = number("NACRE_EMULATOR_RACES", 0) != 0;
   shuffled_ = !variable("NACRE_EMULATOR_SEED").empty();
   random_.seed(static_cast<uint64_t>(number("NACRE_EMULATOR_SEED", 0)));
   delay_us_ = static_cast<double>(number("NACRE_EMULATOR_DELAY_US", shuffled_ ? 100 : 0));

@@ -26,11 +26,15 @@ class Settings {
 
   int arch() const { return arch_; }
   int64_t memory_bytes() const { return memory_bytes_; }
+  // Returns how many devices there are. All of them share one memory.
+  int devices() const { return devices_; }
   // Returns whether devices can read the memory of each other.
   bool peers() const { return peers_; }
   // Returns whether calls of all threads are forbidden while one records, as the CUDA device once
   // had it. Tests of races show that they find the consequences.
   bool forbids_others() const { return forbids_others_; }
+  // Returns whether kernels are watched for races in shared memory.
+  bool finds_races() const { return finds_races_; }
   static void this_thread_is(Role role);
   // If delays are on, sleeps now and then for up to `longest` times the greatest delay.
   void pause(double longest = 1);
@@ -51,11 +55,13 @@ class Settings {
   std::mt19937_64 random_;
   int arch_ = 90;
   int64_t memory_bytes_ = 0;
+  int devices_ = 1;
   bool peers_ = true;
   double delay_us_ = 0;
   Role slow_ = Role::other;
   bool shuffled_ = false;
   bool forbids_others_ = false;
+  bool finds_races_ = false;
   Fault fault_ = Fault::call;
   int64_t fault_at_ = 0;  // 0 means none
   bool fault_stays_ = false;

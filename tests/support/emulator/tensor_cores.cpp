@@ -23,18 +23,19 @@ void read_a(float (*a)[8], const RegistersOf& registers_of) {
   }
 }
 
-// Reads a slice in shared memory as a descriptor says: rows of 128 bytes, whose words of 16 bytes
-// are exchanged according to the row.
 float read_described(Word at, int row, int k, const char* shared) {
-  auto place =
-      static_cast<unsigned>((at & 0x3fff) << 4) + static_cast<unsigned>(row) * 128 + static_cast<unsigned>(k) * 4;
-  place ^= (place >> 7 & 7U) << 4;
   unsigned bits = 0;
-  std::memcpy(&bits, shared + place, sizeof bits);
+  std::memcpy(&bits, shared + described_place(at, row, k), sizeof bits);
   return cut(bits);
 }
 
 }  // namespace
+
+unsigned described_place(Word descriptor, int row, int k) {
+  const auto place = static_cast<unsigned>((descriptor & 0x3fff) << 4) + static_cast<unsigned>(row) * 128 +
+                     static_cast<unsigned>(k) * 4;
+  return place ^ (place >> 7 & 7U) << 4;
+}
 
 void multiply_warp(const std::array<Warp::Lane, 32>& lanes) {
   float a[16][8];

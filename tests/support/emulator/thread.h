@@ -12,10 +12,16 @@ struct Triple {
 
 struct Thread;
 
+enum class Access : unsigned char { read, write, atomic };
+
 // What a kernel asks of the emulator. Calls that wait for other threads switch to them and return
 // when they have arrived.
 struct Calls {
   void (*block_barrier)(Thread*);
+  // __syncwarp().
+  void (*warp_barrier)(Thread*, unsigned mask);
+  // A watched kernel is about to access shared memory.
+  void (*touch)(Thread*, const void* pointer, unsigned bytes, Access access);
   // Every thread of `mask` gives a value and gets the one that lane `from` gave.
   Word (*exchange)(Thread*, unsigned mask, Word value, int from);
   // Bit i is set if lane i gave a true predicate.
@@ -37,6 +43,8 @@ struct Calls {
 // by any address of its own frame.
 struct Thread {
   const Calls* calls;
+  const char* shared;  // the shared memory of the block
+  Word shared_room;    // number of bytes there, used or not
   Triple index, block, block_size, grid_size;
 };
 

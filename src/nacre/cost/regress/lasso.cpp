@@ -9,10 +9,10 @@
 namespace nacre {
 namespace {
 
-constexpr int kFolds = 5;
+constexpr int kLassoFolds = 5;
 constexpr int kPenalties = 40;
 constexpr double kSmallest = 1e-4;  // last penalty over the first one
-constexpr int kSweeps = 500;
+constexpr int kLassoSweeps = 500;
 
 class LassoPath {
  public:
@@ -35,7 +35,7 @@ class LassoPath {
   // Minimises |y − Xw|² / 2n + penalty · Σ|w|, from the weights of the last call.
   const std::vector<double>& solve(double penalty) {
     const int64_t n = equations_.columns;
-    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (int sweep = 0; sweep < kLassoSweeps; ++sweep) {
       double moved = 0;
       for (int64_t c = 0; c < n; ++c) {
         const double own = equations_.gram[c * n + c];
@@ -78,7 +78,7 @@ class Lasso : public LinearModel {
     LassoPath path(samples);
     const double first = path.first_penalty();
     const std::vector<double> errors =
-        cross_errors(samples, kFolds, [&](const SampleTable& training, const SampleTable& test) {
+        cross_errors(samples, kLassoFolds, [&](const SampleTable& training, const SampleTable& test) {
           LassoPath part(training);
           std::vector<double> sums;
           for (int i = 0; i < kPenalties; ++i) {

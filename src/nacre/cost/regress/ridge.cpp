@@ -10,7 +10,7 @@
 namespace nacre {
 namespace {
 
-constexpr int kFolds = 5;
+constexpr int kRidgeFolds = 5;
 // Eigenvalues that are smaller than this share of the largest one count as 0.
 constexpr double kDependent = 1e-10;
 
@@ -118,7 +118,7 @@ class Ridge : public LinearModel {
     // Penalties are multiples of the number of samples, which is what XᵀX has on its diagonal.
     constexpr double multiples[] = {1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 10};
     const std::vector<double> errors =
-        cross_errors(samples, kFolds, [&](const SampleTable& training, const SampleTable& test) {
+        cross_errors(samples, kRidgeFolds, [&](const SampleTable& training, const SampleTable& test) {
           const PenalisedSolver solver(training);
           std::vector<double> sums;
           for (const double m : multiples) sums.push_back(solver.error(m * static_cast<double>(training.rows()), test));

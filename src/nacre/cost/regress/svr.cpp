@@ -19,7 +19,7 @@ constexpr int kSweeps = 300;
 // 1/e.
 struct Setting {
   double width;
-  double most;  // C
+  double most;  // the parameter C: the largest weight of a sample
 };
 constexpr Setting kSettings[] = {{1, 10}, {4, 10}, {4, 100}, {16, 100}, {16, 1000}};
 

@@ -26,7 +26,7 @@ struct Progressed {
 struct Earlier {
   std::vector<std::pair<SortedRun, Progressed>> runs;
   std::vector<native::SectionEntry> graph;
-  std::vector<native::SectionEntry> features;  // complete sections
+  std::vector<native::SectionEntry> features;  // sections that are complete
   bool graph_done = false;
   Progressed source;  // how far the source was read when the graph was finished
   MergeResult merged;

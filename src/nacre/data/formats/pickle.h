@@ -28,9 +28,9 @@ class Pickle {
     // items: of a list or tuple; of a dict keys and values in turn; of an object callable,
     // arguments and state
     uint32_t pool = 0;
-    int64_t number = 0;           // of a boolean or integer; of a text its length
-    double real = 0;              // of a real
-    const char* begin = nullptr;  // of a text or a global ("module name")
+    int64_t number = 0;           // value of a boolean or integer; length of a text
+    double real = 0;              // value of a real number
+    const char* begin = nullptr;  // first byte of a text or of a global ("module name")
   };
   using Id = uint32_t;
 

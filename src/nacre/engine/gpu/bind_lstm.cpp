@@ -48,14 +48,14 @@ const SequenceOrder& order_of(GpuContext& context, const Lstm& l) {
 }
 
 // The order of the rows in device memory.
-struct Rows {
+struct LstmRows {
   const uint32_t* order = nullptr;
   const int64_t* entry = nullptr;
   const int64_t* row_ptr = nullptr;
   const uint32_t* col = nullptr;
 };
 
-Rows rows_of(GpuContext& context, const Lstm& l, const SequenceOrder& order) {
+LstmRows rows_of(GpuContext& context, const Lstm& l, const SequenceOrder& order) {
   return {context.made(l.key + " order", order.row), context.made(l.key + " entry", order.entry),
           context.resident(l.graph.row_ptr()), l.shape.on_edges ? nullptr : context.resident(l.graph.col_idx())};
 }
@@ -73,7 +73,7 @@ struct Run {
 
 // The kernel writes through `gates`, which clang-tidy does not see.
 // NOLINTNEXTLINE(readability-non-const-parameter)
-cuda::LstmRunParams params_of(const float* w, const Rows& rows, const Run& run, float* gates) {
+cuda::LstmRunParams params_of(const float* w, const LstmRows& rows, const Run& run, float* gates) {
   return {.w = w,
           .order = rows.order,
           .row_ptr = rows.row_ptr,
@@ -86,7 +86,7 @@ cuda::LstmRunParams params_of(const float* w, const Rows& rows, const Run& run, 
 // Adds the steps of the forward pass over a run. If `out` is null, the pass keeps the values that a
 // backward pass needs. The kernel writes through `out`, which clang-tidy does not see.
 // NOLINTNEXTLINE(readability-non-const-parameter)
-void add_forward(StepList& steps, const Lstm& l, const Rows& rows, const Run& run, const Kept& kept, float* out) {
+void add_forward(StepList& steps, const Lstm& l, const LstmRows& rows, const Run& run, const Kept& kept, float* out) {
   const int64_t blocks = blocks_of(run.count, cuda::lstm_rows_of_block(l.shape, false));
   steps.launch(cuda::lstm_forward(l.shape, out == nullptr), blocks, [&] {
     return cuda::LaunchParams(params_of(l.w, rows, run, kept.gates))
@@ -201,7 +201,7 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
   // On edges, every row of dz is written by one entry, so it needs no zeros.
   if (by_source) steps.zero(grads.dz, l.graph.num_src() * 4 * h * kFloat);
   if (grads.want_w && entries == 0) steps.zero(grads.dw, 4 * h * h * kFloat);
-  const Rows rows = steps.sizing() ? Rows{} : rows_of(k.context, l, order);
+  const LstmRows rows = steps.sizing() ? LstmRows{} : rows_of(k.context, l, order);
   GemmShape product = product_of(k, h);
   cuda::LstmShape shape = l.shape;
   shape.on_edges = l.shape.on_edges && grads.want_z;

@@ -14,7 +14,7 @@
 namespace nacre {
 namespace {
 
-struct Rows {
+struct MatrixRows {
   int64_t first, count;
 };
 
@@ -69,7 +69,7 @@ int64_t bytes_of_element(bool narrow) { return narrow ? 2 : 4; }
 
 // Returns the rows of an operand as bf16. Copies them to `copy` unless they are stored as bf16, and
 // sets `ld` to the distance of the rows.
-const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, Rows rows, void* copy, int64_t& ld) {
+const void* as_bf16(const GpuKernel& g, StepList& steps, NodeRef operand, MatrixRows rows, void* copy, int64_t& ld) {
   const int64_t width = ld;
   if (g.narrow(operand)) return at(static_cast<const char*>(g.pointer(operand)), rows.first * width * 2);
   ld = narrow_ld(width);

@@ -42,39 +42,38 @@ int64_t longest_piece(int64_t entries, int multiprocessors, int64_t shortest) {
   return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), shortest, 8192);
 }
 
-RowCut cut_rows(const std::vector<GpuRows::Long>& rows, int64_t longest) {
-  RowCut cut;
-  for (const auto& [row, begin, length] : rows) {
-    const int64_t pieces = (length + longest - 1) / longest;
-    for (int64_t p = 0; p < pieces; ++p) {
-      cut.segments.push_back({static_cast<uint32_t>(row), static_cast<int32_t>(cut.partials + p),
-                              static_cast<int32_t>(cut.split.size()), 0, begin + length * p / pieces,
-                              begin + length * (p + 1) / pieces});
-    }
-    cut.split.push_back(
-        {static_cast<int32_t>(cut.partials), static_cast<int32_t>(pieces), static_cast<int32_t>(length), 0});
-    cut.partials += pieces;
-  }
-  return cut;
-}
-
-ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec) {
+// Returns the rows that the reduction walks. With several blocks, these are the blocks of the
+// vertices that an spmm reads.
+ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec, int blocks = 1) {
   GpuRows& view = rows_view(g);
   // Unless outliers are split off, every row is one unit of work, however long it is.
   const int64_t longest =
       g.executor.plan().options.split_outliers
           ? longest_piece(view.entries, g.context.device().info().multiprocessors, cuda::reduce_shortest_piece(spec))
           : INT32_MAX;
-  const std::string key = fmt::format("{} {}", view.name, longest);
+  const RowSpan range = g.kernel.rows.of(view.rows);
+  const std::string key = fmt::format("{} {} {} {} {}", view.name, longest, blocks, range.begin, range.end);
   ReduceRows rows = g.context.once<ReduceRows>(key, [&] {
     ReduceRows r;
     r.side = side_of(view);
+    r.row_vertex = view.row_vertex;
+    if (blocks > 1) {
+      const Space read = g.node(operands<SpmmOperands>(g.kernel).x).type.space;
+      const Blocks& graphs = g.executor.blocks();
+      const SourceBlocks sources{graphs.rows(read), graphs.ids(read), blocks};
+      place_cut(g.context, key, cut_by_sources(g.context.host_rows(view), sources, longest, range), r);
+      return r;
+    }
     r.offsets = g.context.offsets(view);
-    r.num_rows = view.rows;
+    r.first_row = range.begin;
+    r.num_rows = range.count();
     r.longest = longest;
     // The pieces come first, because they take longest.
-    if (view.longest > longest) place_cut(g.context, key, cut_rows(g.context.long_rows(view, longest), longest), r);
-    r.row_vertex = view.row_vertex;
+    if (view.longest > longest) {
+      std::vector<GpuRows::Long> list = g.context.long_rows(view, longest);
+      std::erase_if(list, [&](const GpuRows::Long& row) { return row.row < range.begin || row.row >= range.end; });
+      place_cut(g.context, key, cut_rows(list, longest), r);
+    }
     return r;
   });
   if (spec.side.edge_ids) rows.edge_id = g.context.edge_ids(view);
@@ -157,6 +156,9 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   }
   const SpmmFacts facts = spmm_facts(g.planned());
   const ColumnTiles tiles = column_tiles(facts, g.variant<SpmmTiles>(spmm_tile_variants(), facts));
+  int blocks = 1;
+  if (g.context.traits().part.shares_cache())
+    blocks = source_blocks(g.variant<int>(spmm_source_variants(), SourceFacts{facts, tiles}));
   const RowProgram program = spmm_program(g, tiles.width);
   cuda::EdgeSide side = side_of(rows_view(g));
   // The program reads columns with load_src, so the row is taken to be at the destination,
@@ -172,7 +174,7 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   }
   // The edge of an entry is only needed to find its weight.
   if (weights_in_order(g) || operands<SpmmOperands>(g.kernel).weight < 0) spec.side.edge_ids = false;
-  ReduceRows rows = reduce_rows(g, spec);
+  ReduceRows rows = reduce_rows(g, spec, blocks);
   rows.col = spmm_columns(g);
   return use(Reduction{g, spec, rows, {}});
 }
@@ -243,7 +245,11 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
   if (r.spec.tiles == 1 || g.kernel.tail.empty()) return then(first, bind_reduce(r, rest));
   const NodeRef to = g.stored(g.kernel.root) ? g.kernel.root : landing_of(r);
   const RowsAt rows = hidden > 0 ? RowsAt{workspace, false} : RowsAt{g.pointer(to), g.narrow(to)};
-  return then(then(first, bind_reduce(r, rest, rows.memory)), bind_tail(g, g.kernel.tail, rows));
+  const RowSpan range = g.kernel.rows.of(g.rows(g.kernel.root));
+  const int64_t skipped = range.begin * g.width(g.kernel.root) * (rows.narrow ? 2 : 4);
+  const RowsAt those{static_cast<char*>(rows.memory) + skipped, rows.narrow};
+  return then(then(first, bind_reduce(r, rest, rows.memory)),
+              bind_tail(g, g.kernel.tail, those, range.begin, range.count()));
 }
 
 // ---- Softmax.
@@ -261,14 +267,17 @@ RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, bool long_ones) {
   const bool split_outliers = g.executor.plan().options.split_outliers;
   std::vector<GpuRows::Long> list;
   if (split_outliers && rows.longest > kLongRow) list = g.context.long_rows(rows, kLongRow);
+  const RowSpan range = g.kernel.rows.of(rows.rows);
+  std::erase_if(list, [&](const GpuRows::Long& row) { return row.row < range.begin || row.row >= range.end; });
   const auto count = static_cast<int64_t>(list.size());
   RowOrder order;
-  order.count = long_ones ? count : rows.rows - count;
-  const std::string key = fmt::format("rows {} {} {}", rows.name, long_ones, split_outliers);
+  order.count = long_ones ? count : range.count() - count;
+  const std::string key =
+      fmt::format("rows {} {} {} {} {}", rows.name, long_ones, split_outliers, range.begin, range.end);
   order.rows = static_cast<const uint32_t*>(g.context.filled(key, order.count * 4, [&](void* to) {
     auto* out = static_cast<uint32_t*>(to);
     auto next = list.begin();
-    for (int64_t r = 0; r < rows.rows; ++r) {
+    for (int64_t r = range.begin; r < range.end; ++r) {
       const bool is_long = next != list.end() && next->row == r;
       if (is_long) ++next;
       if (is_long == long_ones) *out++ = static_cast<uint32_t>(r);
@@ -376,21 +385,28 @@ Step bind(const GpuKernel& g, void* workspace) {
   switch (k.kind) {
     case KernelKind::map: {
       const GpuFunction& function = map_function(g.context, k.program);
-      cuda::LaunchParams params(cuda::MapParams{.count = g.rows(k.root), .first = 0, .step = g.context.step()});
+      const RowSpan range = k.rows.of(g.rows(k.root));
+      cuda::LaunchParams params(
+          cuda::MapParams{.count = range.count(), .first = range.begin, .step = g.context.step()});
       params.operands(operands_of(g, k.program));
-      return g.context.launch(function, blocks_for(g.rows(k.root), function), params);
+      return g.context.launch(function, blocks_for(range.count(), function), params);
     }
     case KernelKind::map_edges: {
       const GpuFunction& function = g.context.compiler().function(FunctionKey("map edges").add(k.program).bytes(),
                                                                   [&] { return cuda::map_edges_source(k.program); });
       const EdgeEnds edges = edge_ends(g);
-      cuda::LaunchParams params(cuda::MapEdgesParams{.count = g.graph().num_edges(),
+      // The rows of a batch that was drawn on the device are not known to the host.
+      const Array<int64_t>& ptr = g.graph().row_ptr();
+      const int64_t first = k.rows.all() ? 0 : ptr[k.rows.begin];
+      const int64_t count = k.rows.all() ? g.graph().num_edges() : ptr[k.rows.end] - first;
+      cuda::LaunchParams params(cuda::MapEdgesParams{.count = count,
+                                                     .first = first,
                                                      .col = edges.src,
                                                      .edge_dst = edges.dst,
                                                      .edge_type = edges.type,
                                                      .step = g.context.step()});
       params.operands(operands_of(g, k.program));
-      return g.context.launch(function, blocks_for(g.graph().num_edges(), function), params);
+      return g.context.launch(function, blocks_for(count, function), params);
     }
     case KernelKind::reduce:
     case KernelKind::spmm:

@@ -269,7 +269,8 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
   Step all;
   auto* out = static_cast<float*>(g.pointer(g.kernel.root));
   const int64_t bytes = g.rows(g.kernel.root) * g.width(g.kernel.root) * 4;
-  all = [&device, out, bytes] { device.fill(out, 0, bytes); };  // for types without edges
+  // Types without edges have results of 0.
+  all = [&device, out, bytes] { device.fill(out, 0, bytes); };
   each_chunk(g, c, [&](int type, int64_t first, int64_t rows, bool add) {
     cuda::LaunchParams params(cuda::MapListedEdgesParams{.count = rows,
                                                          .order = list,

@@ -114,7 +114,7 @@ int64_t chunk_of(const GpuKernel& k, const TypedSpace& space, int64_t row_bytes)
   return chunk_rows(space.rows(), std::max<int64_t>(128, k.context.traits().copies_budget() / row_bytes));
 }
 
-struct Rows {
+struct TypedRows {
   TypedSpace space;
   WeightShape w;
   bool transpose;
@@ -125,7 +125,7 @@ struct Rows {
 };
 
 // Adds X · [W0 | W1 | …] for runs of vertices, and copies the cells that are pairs to their rows.
-void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs, StepList& steps) {
+void rows_side_by_side(const GpuKernel& k, const TypedRows& r, const GpuPairs& pairs, StepList& steps) {
   const int64_t n = r.w.types * r.out_width;
   const int64_t ld = words(n);
   const int64_t chunk = chunk_rows(pairs.vertices(), k.context.traits().copies_budget() / (ld * 4));
@@ -159,7 +159,7 @@ void rows_side_by_side(const GpuKernel& k, const Rows& r, const GpuPairs& pairs,
   }
 }
 
-void rows_by_type(const GpuKernel& k, const Rows& r, StepList& steps) {
+void rows_by_type(const GpuKernel& k, const TypedRows& r, StepList& steps) {
   const bool ordered = !r.space.space.is_pair();
   const bool bf16 = k.context.options().precision == GemmType::bf16 && (r.x.by_vertex || ordered);
   Gathered x(k, r.space, r.x, bf16);
@@ -207,7 +207,7 @@ const uint32_t* map_of(const GpuKernel& k, const TypedSpace& space, const Operan
   return space.order;
 }
 
-void rows_on_tensor_cores(const GpuKernel& k, const Rows& r, const TypedRowsFacts& facts, StepList& steps) {
+void rows_on_tensor_cores(const GpuKernel& k, const TypedRows& r, const TypedRowsFacts& facts, StepList& steps) {
   const DeviceInfo& info = k.context.device().info();
   const cuda::TypedProduct what = product_of_rows(facts, k.context.traits());
   const cuda::MmaTile tile = cuda::tile_of(what);
@@ -341,13 +341,13 @@ void add_typed_rows(const GpuKernel& k, StepList& steps) {
   const Dims& dims = k.node(in.weight).type.dims;
   const bool transpose = k.kernel.transpose;
   const Space space = k.node(k.kernel.root).type.space;
-  Rows r = {space_of(k, space, steps.sizing()),
-            {k.graph().num_edge_types(), dims[0], dims[1]},
-            transpose,
-            operand_of(k, in.x, transpose ? dims[1] : dims[0]),
-            static_cast<const float*>(k.pointer(in.weight)),
-            static_cast<float*>(k.pointer(k.kernel.root)),
-            transpose ? dims[0] : dims[1]};
+  TypedRows r = {space_of(k, space, steps.sizing()),
+                 {k.graph().num_edge_types(), dims[0], dims[1]},
+                 transpose,
+                 operand_of(k, in.x, transpose ? dims[1] : dims[0]),
+                 static_cast<const float*>(k.pointer(in.weight)),
+                 static_cast<float*>(k.pointer(k.kernel.root)),
+                 transpose ? dims[0] : dims[1]};
   if (r.space.rows() == 0) return;
   const TypedRowsFacts facts = typed_rows_facts(k.planned());
   switch (k.variant<TypedRowsWay>(typed_rows_variants(), facts)) {

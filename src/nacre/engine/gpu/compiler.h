@@ -107,7 +107,8 @@ class GpuCompiler {
   std::mutex load_mutex_;     // held while an image is loaded
   mutable std::mutex mutex_;  // protects the members from here to closed_
   std::condition_variable changed_;
-  std::unordered_map<std::string, std::unique_ptr<GpuCode>> codes_;  // by source text
+  // Compiled code by its source text.
+  std::unordered_map<std::string, std::unique_ptr<GpuCode>> codes_;
   std::deque<GpuCode*> queue_;
   std::vector<std::thread> workers_;
   int working_ = 0;  // number of workers that still run

@@ -17,6 +17,11 @@ DeviceTraits traits_of(const DeviceInfo& info, const GpuOptions& options) {
   traits.gpu = true;
   traits.arch = info.arch;
   traits.multiprocessors = info.multiprocessors;
+  if (info.whole_multiprocessors > 0) {
+    const auto share = [&](int count) { return static_cast<double>(count) / info.whole_multiprocessors; };
+    traits.part.own = share(info.multiprocessors);
+    traits.part.busy = std::max(share(options.busy_multiprocessors), traits.part.own);
+  }
   traits.shared_bytes = info.shared_bytes;
   traits.l2_bytes = info.l2_bytes;
   traits.memory_bytes = std::min(info.memory_bytes, info.free_bytes);

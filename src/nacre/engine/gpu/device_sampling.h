@@ -31,7 +31,7 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   int hops() const { return hops_; }
 
  private:
-  using Turn = std::pair<uint64_t, uint64_t>;  // epoch, batch
+  using Turn = std::pair<uint64_t, uint64_t>;  // numbers of the epoch and of the batch
 
   void know(uint64_t epoch);
   void draw(std::span<const NodeId> seeds, const SampleKey& key);

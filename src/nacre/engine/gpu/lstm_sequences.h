@@ -32,7 +32,7 @@ struct SequenceSums {
 // The same sums as units of work. Items are short sums and pieces of long ones; `pieces` are the
 // sums of the partial results of the long ones.
 struct SequenceItems {
-  std::vector<uint32_t> entry;        // as in SequenceSums
+  std::vector<uint32_t> entry;        // the entries of SequenceSums
   std::vector<cuda::Segment> items;   // ranges of `entry`; `partial` is counted within the run
   std::vector<int64_t> item_run;      // first item of each run, and the number of items
   std::vector<cuda::Segment> pieces;  // ranges of partial results

@@ -43,7 +43,8 @@ class RankBuffers {
  private:
   std::shared_ptr<Device> device_, allocator_;
   std::mutex mutex_;
-  std::multimap<std::pair<bool, int64_t>, RankBuffer> free_;  // by kind and size
+  // Buffers that nobody uses, by kind and size.
+  std::multimap<std::pair<bool, int64_t>, RankBuffer> free_;
 };
 
 }  // namespace nacre

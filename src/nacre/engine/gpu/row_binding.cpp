@@ -22,6 +22,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
       g.context.compiler().function(FunctionKey("reduce").add(spec).bytes(), [&] { return cuda::reduce_source(spec); });
   cuda::LaunchParams params(cuda::ReduceParams{.segments = r.rows.segments,
                                                .listed = r.rows.num_segments,
+                                               .first_row = r.rows.first_row,
                                                .offsets = r.rows.offsets,
                                                .longest = r.rows.longest,
                                                .count = r.rows.count(),

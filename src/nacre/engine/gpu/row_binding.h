@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nacre/engine/gpu/context.h"
+#include "nacre/engine/gpu/row_cut.h"
 #include "nacre/kernel/cuda/rows.h"
 
 namespace nacre {
@@ -28,22 +29,16 @@ struct EdgeEnds {
 };
 EdgeEnds edge_ends(const GpuKernel& g);
 
-// The segments of a reduction, on the host.
-struct RowCut {
-  std::vector<cuda::reduction::Segment> segments;
-  std::vector<cuda::reduction::SplitRow> split;
-  int64_t partials = 0;
-};
-
 // The rows that a reduction walks: those of a view, or the runs of equal rows in the gTasks of a
 // table.
 struct ReduceRows {
   cuda::EdgeSide side;
   const cuda::reduction::Segment* segments = nullptr;
   int64_t num_segments = 0;
-  // If not null, the reduction also walks the rows 0 … num_rows − 1 except those of more than
-  // `longest` entries.
+  // If not null, the reduction also walks num_rows rows from first_row on, except those of more
+  // than `longest` entries.
   const void* offsets = nullptr;
+  int64_t first_row = 0;
   int64_t num_rows = 0;
   int64_t longest = 0;
   int64_t count() const { return num_segments + num_rows; }

@@ -25,7 +25,7 @@ struct GTaskView {
     uint32_t target;       // row, or partial row counted from the unit's first
   };
   struct Unit {
-    int64_t piece_begin, piece_end;  // into piece_ptr
+    int64_t piece_begin, piece_end;  // range of piece_ptr
     int64_t run_begin, run_end;
     // the unit's first partial row, counted from the window's first
     int64_t first_partial = 0;

@@ -10,8 +10,8 @@ namespace nacre::cpu {
 // The weights w in the two orders in which they are multiplied. Either packed pointer may be null.
 struct LstmWeights {
   const float* w = nullptr;         // [H, 4H]
-  const float* packed = nullptr;    // for h·w
-  const float* packed_t = nullptr;  // for gates·wᵀ
+  const float* packed = nullptr;    // packed w, for h·w
+  const float* packed_t = nullptr;  // packed wᵀ, for gates·wᵀ
 };
 
 // The sequences of a batch at one step.

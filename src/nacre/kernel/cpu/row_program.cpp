@@ -12,13 +12,14 @@ constexpr int64_t kWantedTasks = 64;
 
 }  // namespace
 
-void map_rows(const BoundProgram& program, int64_t rows, const Scratch& scratch) {
-  if (program.empty() || rows <= 0) return;
+void map_rows(const BoundProgram& program, RowSpan rows, const Scratch& scratch) {
+  const int64_t count = rows.count();
+  if (program.empty() || count <= 0) return;
   const TilePlan plan = make_tile_plan(program);
   const int64_t floats = scratch_floats(*program.program);
-  const int64_t tiles = std::clamp<int64_t>(rows / (plan.rows * kWantedTasks), 1, kTilesPerTask);
-  parallel_for(rows, plan.rows * tiles, [&](int64_t begin, int64_t end) {
-    TileRunner(plan, thread_scratch(scratch, floats)).run_rows(begin, end, nullptr);
+  const int64_t tiles = std::clamp<int64_t>(count / (plan.rows * kWantedTasks), 1, kTilesPerTask);
+  parallel_for(count, plan.rows * tiles, [&](int64_t begin, int64_t end) {
+    TileRunner(plan, thread_scratch(scratch, floats)).run_rows(rows.begin + begin, rows.begin + end, nullptr);
   });
 }
 

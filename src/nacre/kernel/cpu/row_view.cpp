@@ -27,16 +27,16 @@ void add_pieces(RowView& view, int64_t row) {
   view.split_rows.push_back(split);
 }
 
-void cut_chunks(RowView& view) {
+void cut_chunks(RowView& view, RowSpan range) {
   const int64_t total = view.row_ptr[view.rows] + kRowWork * view.rows;
   const int64_t target = std::clamp(total / kWantedChunks, kMinChunkWork, kMaxChunkWork);
-  int64_t first = 0, work = 0;
+  int64_t first = range.begin, work = 0;
   const auto close = [&](int64_t end) {
     if (end > first) view.chunks.push_back({first, end, view.row_ptr[first], view.row_ptr[end], -1});
     first = end;
     work = 0;
   };
-  for (int64_t row = 0; row < view.rows; ++row) {
+  for (int64_t row = range.begin; row < range.end; ++row) {
     const int64_t length = view.row_ptr[row + 1] - view.row_ptr[row];
     view.longest_row = std::max(view.longest_row, length);
     if (length > kLongRow) {
@@ -48,19 +48,19 @@ void cut_chunks(RowView& view) {
     work += length + kRowWork;
     if (work >= target) close(row + 1);
   }
-  close(view.rows);
+  close(range.end);
 }
 
 // Cuts chunks of equally many rows, about as many as cut_chunks makes.
-void cut_alike(RowView& view) {
+void cut_alike(RowView& view, RowSpan range) {
   const int64_t total = view.row_ptr[view.rows] + kRowWork * view.rows;
   const int64_t target = std::clamp(total / kWantedChunks, kMinChunkWork, kMaxChunkWork);
   const int64_t step = std::max<int64_t>(1, view.rows / std::max<int64_t>(1, total / target));
-  for (int64_t b = 0; b < view.rows; b += step) {
-    const int64_t e = std::min(view.rows, b + step);
+  for (int64_t b = range.begin; b < range.end; b += step) {
+    const int64_t e = std::min(range.end, b + step);
     view.chunks.push_back({b, e, view.row_ptr[b], view.row_ptr[e], -1});
   }
-  for (int64_t r = 0; r < view.rows; ++r)
+  for (int64_t r = range.begin; r < range.end; ++r)
     view.longest_row = std::max(view.longest_row, view.row_ptr[r + 1] - view.row_ptr[r]);
 }
 
@@ -112,10 +112,11 @@ std::shared_ptr<RowView> view_of(const Graph& graph, Direction direction) {
 
 }  // namespace
 
-std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers) {
+std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers,
+                                             RowSpan range) {
   const auto view = view_of(graph, direction);
-  if (view->rows > 0 && split_outliers) cut_chunks(*view);
-  if (view->rows > 0 && !split_outliers) cut_alike(*view);
+  if (view->rows > 0 && split_outliers) cut_chunks(*view, range.of(view->rows));
+  if (view->rows > 0 && !split_outliers) cut_alike(*view, range.of(view->rows));
   return view;
 }
 

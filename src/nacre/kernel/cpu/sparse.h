@@ -11,6 +11,7 @@
 #include "nacre/kernel/blocks.h"
 #include "nacre/kernel/direction.h"
 #include "nacre/kernel/program.h"
+#include "nacre/kernel/row_span.h"
 
 namespace nacre::cpu {
 
@@ -38,15 +39,18 @@ struct RowView {
   // In-CSR position of each entry; null if it is the entry's own number.
   const EdgeId* edge_id = nullptr;
   const NodeId* row_vertex = nullptr;  // vertex of each row; null: the row's own number
-  // The chunks cover every row. A chunk with partial >= 0 covers one piece and nothing else.
+  // The chunks cover every row that the view was made for. A chunk with partial >= 0 covers one
+  // piece and nothing else.
   std::vector<RowChunk> chunks;
   std::vector<SplitRow> split_rows;
   int num_partials = 0;
   int64_t longest_row = 0;
 };
 // With `split_outliers`, chunks have equal work and long rows are cut into pieces (WG8). Without
-// it, chunks have equally many rows and no row is cut, so that every row is treated alike.
-std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers = true);
+// it, chunks have equally many rows and no row is cut, so that every row is treated alike. The
+// chunks cover the rows of `range`; the bits of a row do not depend on it.
+std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers = true,
+                                             RowSpan range = {});
 // Returns the same view without chunks and without longest_row, for kernels that cut rows in their
 // own way.
 std::shared_ptr<const RowView> make_uncut_view(const Graph& graph, Direction direction);
@@ -79,8 +83,8 @@ struct Scratch {
 
 // ---- programs over rows
 
-// Runs a program over all `rows` rows of a vertex, type or param space.
-void map_rows(const BoundProgram& program, int64_t rows, const Scratch& scratch);
+// Runs a program over rows of a vertex, type or param space.
+void map_rows(const BoundProgram& program, RowSpan rows, const Scratch& scratch);
 // Runs a program over rows [begin, end) on the calling thread, as the tail of another kernel.
 // `root` holds those rows for MicroOp::root (row_size floats each); it may be null.
 void map_rows_serial(const BoundProgram& program, int64_t begin, int64_t end, const float* root, float* scratch);

@@ -51,7 +51,7 @@ struct TypedMatmulArgs {
   const TypedView* view = nullptr;
   const float* x = nullptr;      // cols × in
   const float* w = nullptr;      // types × [K, N]
-  const float* scale = nullptr;  // per edge, or null
+  const float* scale = nullptr;  // a factor for each edge, or null
   int64_t k = 0, n = 0;          // w's shape
   bool transpose = false;        // false: in = K, out = N, uses w; true: in = N, out = K, uses wᵀ
   float* out = nullptr;          // rows × (transpose ? K : N), overwritten

@@ -24,7 +24,7 @@ std::string activation_text(std::string_view text, const std::string& first, con
     }
     const char name = i + 1 < text.size() ? text[++i] : '$';
     NACRE_CHECK(name == 'x' || name == 'g' || name == 'y' || name == 'a',
-                "unknown placeholder in an activation's text");
+                "a `$` in an activation's text must be followed by x, g, y or a");
     out += name == 'a' ? alpha : name == 'y' ? second : first;
   }
   return out;

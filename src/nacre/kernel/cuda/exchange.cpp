@@ -1,5 +1,7 @@
 #include "nacre/kernel/cuda/exchange.h"
 
+#include <fmt/format.h>
+
 #include "nacre/kernel/cuda/defines.h"
 #include "nacre/kernel/cuda/text.h"
 
@@ -9,11 +11,46 @@ namespace {
 constexpr int kMoveThreads = 256;
 constexpr int kBatch = 4;  // words that a thread has in flight
 
-constexpr const char* kAdd[] = {
-    "INLINE float added(float a, float b) { return a + b; }\n",
-    "INLINE float2 added(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }\n",
-    "INLINE float4 added(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }\n",
+// The types of a word at both ends, and how a word is written.
+struct WordText {
+  const char *from, *to, *write;
 };
+
+constexpr WordText kCopy[] = {
+    {"float", "float", "to = w;"}, {"float2", "float2", "to = w;"}, {"float4", "float4", "to = w;"}};
+constexpr WordText kAdd[] = {
+    {"float", "float", "to = to + w;"},
+    {"float2", "float2", "to = make_float2(to.x + w.x, to.y + w.y);"},
+    {"float4", "float4", "to = make_float4(to.x + w.x, to.y + w.y, to.z + w.z, to.w + w.w);"},
+};
+constexpr WordText kAddBf16 = {"uint2", "uint2",
+                               "float a[4], b[4]; load<4>((const u16*)&to, a); load<4>((const u16*)&w, b); "
+                               "for (int i = 0; i < 4; ++i) a[i] += b[i]; store<4>((u16*)&to, a);"};
+constexpr WordText kNarrow = {"float4", "uint2",
+                              "const float r[4] = {w.x, w.y, w.z, w.w}; to = make_uint2(narrow2(r), narrow2(r + 2));"};
+constexpr WordText kWiden = {
+    "uint2", "float4", "float r[4]; widen2(w.x, r); widen2(w.y, r + 2); to = make_float4(r[0], r[1], r[2], r[3]);"};
+constexpr WordText kWidenAdd = {"uint2", "float4",
+                                "float r[4]; widen2(w.x, r); widen2(w.y, r + 2); "
+                                "to = make_float4(to.x + r[0], to.y + r[1], to.z + r[2], to.w + r[3]);"};
+
+const WordText& text_of(const RowMove& move) {
+  switch (move.action) {
+    case RowAction::copy:
+      return kCopy[move.floats / 2];
+    case RowAction::add:
+      return kAdd[move.floats / 2];
+    case RowAction::add_bf16:
+      return kAddBf16;
+    case RowAction::narrow:
+      return kNarrow;
+    case RowAction::widen:
+      return kWiden;
+    case RowAction::widen_add:
+      return kWidenAdd;
+  }
+  return kCopy[0];
+}
 
 constexpr const char* kMove = R"(
 ${ENTRY} {
@@ -26,18 +63,13 @@ ${ENTRY} {
     place[u] = -1;
     if (i < count) {
       const i64 row = i / WORDS, at = i - row * WORDS;
-      word[u] = from[(from_index ? (i64)from_index[row] : row) * WORDS + at];
-      place[u] = (to_index ? (i64)to_index[row] : row) * WORDS + at;
+      word[u] = from[(from_index ? (i64)from_index[row] : row) * from_pitch + at];
+      place[u] = (to_index ? (i64)to_index[row] : row) * to_pitch + at;
     }
   }
 #pragma unroll
   for (int u = 0; u < BATCH; ++u) {
-    if (place[u] < 0) continue;
-#if ADD
-    to[place[u]] = added(to[place[u]], word[u]);
-#else
-    to[place[u]] = word[u];
-#endif
+    if (place[u] >= 0) write(to[place[u]], word[u]);
   }
 }
 )";
@@ -52,11 +84,12 @@ ${ENTRY} {
 }  // namespace
 
 Source move_rows(const RowMove& move) {
-  const char* word = move.floats == 4 ? "float4" : move.floats == 2 ? "float2" : "float";
+  const WordText& word = text_of(move);
   const std::string text =
-      prelude() +
-      defines({{"THREADS", kMoveThreads}, {"BATCH", kBatch}, {"WORDS", move.words}, {"ADD", move.add ? 1 : 0}}) +
-      "typedef " + word + " RowWord;\n" + (move.add ? kAdd[move.floats / 2] : "") + kMove;
+      prelude() + defines({{"THREADS", kMoveThreads}, {"BATCH", kBatch}, {"WORDS", move.words}}) +
+      fmt::format("typedef {} RowWord;\ntypedef {} Out;\nINLINE void write(Out& to, RowWord w) {{ {} }}\n", word.from,
+                  word.to, word.write) +
+      kMove;
   return Entry("move_rows").takes<MoveRowsParams>().source(text, kMoveThreads);
 }
 

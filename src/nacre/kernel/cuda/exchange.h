@@ -5,17 +5,29 @@
 
 namespace nacre::cuda {
 
-NACRE_PARAMS(MoveRowsParams, (const RowWord*, from), (const u32* __restrict__, from_index), (RowWord*, to),
-             (const u32* __restrict__, to_index), (i64, rows));
-// How rows of floats are moved. Rows consist of `words` words of `floats` floats (1, 2 or 4), to
-// which all addresses must be aligned.
+NACRE_PARAMS(MoveRowsParams, (const RowWord*, from), (const u32* __restrict__, from_index), (Out*, to),
+             (const u32* __restrict__, to_index), (i64, rows), (i64, from_pitch), (i64, to_pitch));
+
+// What happens to the elements of rows that are moved.
+enum class RowAction : uint8_t {
+  copy,       // nothing; elements may be of any type
+  add,        // f32 is added to f32
+  add_bf16,   // bf16 is added to bf16
+  narrow,     // f32 becomes bf16
+  widen,      // bf16 becomes f32
+  widen_add,  // bf16 is added to f32
+};
+// Says how a kernel moves rows. A thread moves one word at a time, and a row has `words` words. To
+// copy and to add, a word has `floats` times four bytes (1, 2 or 4). Where there are bf16, a word
+// has four elements. All addresses must be multiples of the size of a word.
 struct RowMove {
   int floats = 4;
   int64_t words = 0;
-  bool add = false;  // adds the rows to those at `to`
+  RowAction action = RowAction::copy;
 };
-// Copies or adds row from_index[i] of `from` to row to_index[i] of `to`. Without a list, i is the
-// number of the row. No number occurs twice in to_index.
+// Moves row from_index[i] of `from` to row to_index[i] of `to`. Without a list, i is the
+// number of the row. No number occurs twice in to_index. A pitch is the number of words from one
+// row to the next, in words of its side.
 Source move_rows(const RowMove& move);
 // Returns the number of blocks of move_rows().
 int64_t move_blocks(const RowMove& move, int64_t rows);

@@ -118,11 +118,11 @@ ${ENTRY} {
 }
 )";
 
-constexpr int kThreads = 256;
+constexpr int kLossThreads = 256;
 
 template <class Params>
 Source source(const char* name, const LossShape& loss, std::initializer_list<const char*> parts) {
-  std::string text = defines({{"THREADS", kThreads},
+  std::string text = defines({{"THREADS", kLossThreads},
                               {"CLASSES", loss.classes},
                               {"SMOOTH", loss.smoothing > 0 ? 1 : 0},
                               {"WEIGHT_OF_EACH", loss.weight_of_each ? 1 : 0}});
@@ -130,7 +130,7 @@ Source source(const char* name, const LossShape& loss, std::initializer_list<con
   std::snprintf(number.data(), number.size(), "%.17g", loss.smoothing);
   text += "#define SMOOTHING ((double)" + std::string(number.data()) + ")\n";
   for (const char* part : parts) text += part;
-  return Entry(name).takes<Params>().source(text, kThreads);
+  return Entry(name).takes<Params>().source(text, kLossThreads);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kMomentThreads = 256;
 constexpr int64_t kRunRows = 512;
 constexpr int64_t kMostRuns = 256;
 
@@ -108,11 +108,11 @@ ${ENTRY} {
 )";
 
 template <class Params>
-Source source(const char* name, int64_t width, int64_t kind, std::initializer_list<const char*> parts) {
+Source moment_source(const char* name, int64_t width, int64_t kind, std::initializer_list<const char*> parts) {
   std::string text =
-      defines({{"THREADS", kThreads}, {"WIDTH", width}, {"TILES", moments_tiles(width)}, {"KIND", kind}});
+      defines({{"THREADS", kMomentThreads}, {"WIDTH", width}, {"TILES", moments_tiles(width)}, {"KIND", kind}});
   for (const char* part : parts) text += part;
-  return Entry(name).takes<Params>().source(text, kThreads);
+  return Entry(name).takes<Params>().source(text, kMomentThreads);
 }
 
 }  // namespace
@@ -125,19 +125,19 @@ int64_t moments_runs(int64_t rows) {
 }
 
 Source column_sums(ColumnSums kind, int64_t width) {
-  return source<ColumnSumsParams>("column_sums", width, static_cast<int64_t>(kind), {kAcrossLanes, kColumnSums});
+  return moment_source<ColumnSumsParams>("column_sums", width, static_cast<int64_t>(kind), {kAcrossLanes, kColumnSums});
 }
 
 Source column_mean(int64_t width) {
-  return source<ColumnMeanParams>("column_mean", width, 0, {kAcrossLanes, kRunSum, kColumnMean});
+  return moment_source<ColumnMeanParams>("column_mean", width, 0, {kAcrossLanes, kRunSum, kColumnMean});
 }
 
 Source standardize_grad_terms(int64_t width) {
-  return source<StandardizeTermsParams>("grad_terms", width, 0, {kAcrossLanes, kRunSum, kGradTerms});
+  return moment_source<StandardizeTermsParams>("grad_terms", width, 0, {kAcrossLanes, kRunSum, kGradTerms});
 }
 
 Source standardize_grad(int64_t width) {
-  return source<StandardizeGradParams>("standardize_grad", width, 0, {kStandardizeGrad});
+  return moment_source<StandardizeGradParams>("standardize_grad", width, 0, {kStandardizeGrad});
 }
 
 }  // namespace nacre::cuda

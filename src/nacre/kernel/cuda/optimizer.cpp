@@ -73,26 +73,27 @@ ${ENTRY} {
 }
 )";
 
-constexpr int kThreads = 256;
+constexpr int kOptimizerThreads = 256;
 
 }  // namespace
 
 Source optimizer_step(bool sgd) {
   return Entry("optimizer_step")
       .takes<OptimizerStepParams>()
-      .source(defines({{"THREADS", kThreads}, {"SGD", sgd ? 1 : 0}}) + types_text() + kStep, kThreads);
+      .source(defines({{"THREADS", kOptimizerThreads}, {"SGD", sgd ? 1 : 0}}) + types_text() + kStep,
+              kOptimizerThreads);
 }
 
 Source gradient_squares() {
   return Entry("gradient_squares")
       .takes<GradientSquaresParams>()
-      .source(defines({{"THREADS", kThreads}}) + types_text() + kBlockSum + kSquares, kThreads);
+      .source(defines({{"THREADS", kOptimizerThreads}}) + types_text() + kBlockSum + kSquares, kOptimizerThreads);
 }
 
 Source gradient_factor() {
   return Entry("gradient_factor")
       .takes<GradientFactorParams>()
-      .source(defines({{"THREADS", kThreads}}) + types_text() + kBlockSum + kFactor, kThreads);
+      .source(defines({{"THREADS", kOptimizerThreads}}) + types_text() + kBlockSum + kFactor, kOptimizerThreads);
 }
 
 }  // namespace nacre::cuda

@@ -7,7 +7,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kPartitionThreads = 256;
 
 constexpr const char* kHead = R"(
 #define HERE ((i64)blockIdx.x * THREADS + threadIdx.x)
@@ -194,7 +194,7 @@ ${ENTRY} {
 )";
 
 Source make(const Entry& entry, const std::string& text) {
-  return entry.source(prelude() + defines({{"THREADS", kThreads}}) + kHead + text, kThreads);
+  return entry.source(prelude() + defines({{"THREADS", kPartitionThreads}}) + kHead + text, kPartitionThreads);
 }
 
 template <class Params>

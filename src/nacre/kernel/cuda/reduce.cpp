@@ -10,7 +10,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kReduceThreads = 128;
 constexpr int64_t kUnit = 4;  // overlapping tiles begin at multiples of this many columns
 
 std::string structs_text() { return "\n" + struct_text<reduction::Segment>() + struct_text<reduction::SplitRow>(); }
@@ -111,7 +111,7 @@ class ReduceText {
     add_operands(entry.takes<ReduceParams>(), *spec_.program, "p");
     if (spec_.tail != nullptr) add_operands(entry, *spec_.tail, "q");
     RowSource out;
-    out.per_block = kThreads / group_;
+    out.per_block = kReduceThreads / group_;
     const std::string text = fill(R"(
 typedef ${OFFSET} Offset;
 typedef ${OUT} Out;
@@ -129,7 +129,7 @@ ${TILE}  if (unit >= count) return;
   if (unit < listed) {
     seg = segments[unit];
   } else {
-    unit -= listed;
+    unit += first_row - listed;
     seg.row = (u32)unit;
     seg.partial = seg.split = -1;
     seg.begin = offsets[unit];
@@ -159,13 +159,14 @@ ${FINISH}}
                                    {"JOIN", indent(join(), 2)},
                                    {"FINISH", indent(finish(), 1)}});
     const int64_t shared = program_.shared_floats() + tail_.shared_floats();
-    out.source = entry.source(prelude() + structs_text() + text, kThreads, int64_t{4} * shared * (kThreads / lanes_));
+    out.source = entry.source(prelude() + structs_text() + text, kReduceThreads,
+                              int64_t{4} * shared * (kReduceThreads / lanes_));
     return out;
   }
 
  private:
   std::string bounds() const {
-    return std::to_string(kThreads) + (spec_.min_blocks > 0 ? ", " + std::to_string(spec_.min_blocks) : "");
+    return std::to_string(kReduceThreads) + (spec_.min_blocks > 0 ? ", " + std::to_string(spec_.min_blocks) : "");
   }
   std::string before_loop() const {
     const std::string text = program_.prologue();

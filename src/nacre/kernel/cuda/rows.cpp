@@ -48,9 +48,9 @@ std::string array(const std::string& name, int size, const std::string& value) {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kRowThreads = 256;
 
-Entry entry_of(const char* name) { return Entry(name, std::to_string(kThreads)); }
+Entry entry_of(const char* name) { return Entry(name, std::to_string(kRowThreads)); }
 
 // Writes a kernel in which a group of threads has one row, the one at `position` (an expression of
 // unit0). `indices` declares what the program reads besides pos0. If `listed`, results are written
@@ -60,7 +60,7 @@ RowSource rowwise(const RowProgram& program, Entry entry, const std::string& ind
   const int most = vector_limit(program);
   const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
   ProgramText text(program, {.lanes = lanes, .vector = most, .store_row = listed ? "unit" : "pos"});
-  const int groups = kThreads / lanes;
+  const int groups = kRowThreads / lanes;
   RowSource out;
   out.per_block = groups;
   add_operands(entry, program, "p");
@@ -83,7 +83,7 @@ ${INDICES}${SETUP}${BODY}}
                                  {"INDICES", indent(indices, 1)},
                                  {"SETUP", indent(text.setup(), 1)},
                                  {"BODY", indent(text.body(false), 1)}});
-  out.source = entry.source(prelude() + body, kThreads, int64_t{4} * groups * text.shared_floats());
+  out.source = entry.source(prelude() + body, kRowThreads, int64_t{4} * groups * text.shared_floats());
   return out;
 }
 
@@ -103,7 +103,7 @@ RowSource map_source(const RowProgram& program) {
 }
 
 RowSource map_edges_source(const RowProgram& program) {
-  return rowwise(program, entry_of("map_edges").takes<MapEdgesParams>(), edge_indices(program));
+  return rowwise(program, entry_of("map_edges").takes<MapEdgesParams>(), edge_indices(program), "first + unit0");
 }
 
 RowSource map_listed_edges_source(const RowProgram& program) {
@@ -116,7 +116,7 @@ RowSource column_sum_source(const RowProgram& program, int value) {
   const int most = vector_limit(program);
   const int lanes = widest(program) <= kThin && !has_products(program) ? 1 : lanes_for(widest(program), most);
   ProgramText text(program, {.lanes = lanes, .vector = most});
-  const int groups = kThreads / lanes;
+  const int groups = kRowThreads / lanes;
   const int held = held_of(width, lanes, most);
   const int64_t row = std::max<int64_t>(width, text.shared_floats());
   RowSource out;
@@ -149,7 +149,7 @@ ${INDICES}${BODY}#pragma unroll
   }
 }
 )",
-      {{"T", kThreads},
+      {{"T", kRowThreads},
        {"ENTRY", kEntryMark},
        {"L", lanes},
        {"SH", row},
@@ -164,7 +164,7 @@ ${INDICES}${BODY}#pragma unroll
        {"AT", width == 1 ? std::string(lanes == 1 ? "0" : "lane")
                          : fill("(s / ${V} * ${L} + ${lane}) * ${V} + s % ${V}",
                                 {{"V", vector_of(width, most)}, {"L", lanes}, {"lane", lanes == 1 ? "0" : "lane"}})}});
-  out.source = entry.source(prelude() + body, kThreads, int64_t{4} * groups * row);
+  out.source = entry.source(prelude() + body, kRowThreads, int64_t{4} * groups * row);
   return out;
 }
 
@@ -184,7 +184,7 @@ ${ENTRY} {
 }
 )",
                                 {{"ENTRY", kEntryMark}, {"W", width}});
-  return {entry_of("column_total").takes<ColumnTotalParams>().source(prelude() + body, kThreads), 1};
+  return {entry_of("column_total").takes<ColumnTotalParams>().source(prelude() + body, kRowThreads), 1};
 }
 
 }  // namespace nacre::cuda

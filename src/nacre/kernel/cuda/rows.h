@@ -59,9 +59,9 @@ struct RowSource {
 NACRE_PARAMS(MapParams, (i64, count), (i64, first), (const u64*, step));
 // Runs the program over the rows [first, first + count).
 RowSource map_source(const RowProgram& program);
-NACRE_PARAMS(MapEdgesParams, (i64, count), (const u32*, col), (const u32*, edge_dst), (const u16*, edge_type),
-             (const u64*, step));
-// Runs the program over all edges, in in-CSR order.
+NACRE_PARAMS(MapEdgesParams, (i64, count), (i64, first), (const u32*, col), (const u32*, edge_dst),
+             (const u16*, edge_type), (const u64*, step));
+// Runs the program over the edges [first, first + count), in in-CSR order.
 RowSource map_edges_source(const RowProgram& program);
 NACRE_PARAMS(MapListedEdgesParams, (i64, count), (const u32*, order), (i64, first), (const u32*, col),
              (const u32*, edge_dst), (const u16*, edge_type), (const u64*, step));
@@ -77,7 +77,7 @@ NACRE_STRUCT(Segment, (u32, row), (int, partial), (int, split), (int, unused), (
 // A row that is in pieces. Their sums lie in `count` places from `first` on. `length` is the number
 // of entries of the whole row.
 NACRE_STRUCT(SplitRow, (int, first, count, length, unused));
-NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed),
+NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed), (i64, first_row),
              (const Offset* __restrict__, offsets), (i64, longest), (i64, count),
              (const SplitRow* __restrict__, split_rows), (int*, counters), (const u32* __restrict__, col),
              (const u32* __restrict__, edge_id), (const u16* __restrict__, edge_type),
@@ -86,10 +86,10 @@ NACRE_PARAMS(ReduceParams, (const Segment* __restrict__, segments), (i64, listed
 }  // namespace reduction
 using reduction::ReduceParams;
 // Reduces the entries of each row to one row. A tile has `count` units of work. The first `listed`
-// units are segments; the others are the rows 0, 1 …, whose entries lie between their offsets. Of
-// these rows, those with more than `longest` entries are skipped, because their pieces are among
-// the segments. `counters` has num_partials ints for each tile, which are 0 before and after the
-// launch.
+// units are segments; the others are the rows first_row, first_row + 1 …, whose entries lie between
+// their offsets. Of these rows, those with more than `longest` entries are skipped, because their
+// pieces are among the segments. `counters` has num_partials ints for each tile, which are 0 before
+// and after the launch.
 RowSource reduce_source(const ReduceSpec& spec);
 NACRE_PARAMS(SoftmaxParams, (const i64* __restrict__, row_ptr), (const u32* __restrict__, order), (i64, count),
              (const u32* __restrict__, col), (const u16* __restrict__, edge_type), (const u64* __restrict__, step),

@@ -8,7 +8,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kSampleThreads = 256;
 constexpr int kWarpThreads = 128;  // if a warp works on a destination
 
 constexpr const char* kHead = R"(
@@ -188,7 +188,9 @@ ${ENTRY} {
       const u32 t = drawn[k];
       bool met = false;
       for (u32 m = lane; m < k; m += 32) met |= drawn[m] == t;
-      if (__any_sync(0xffffffffu, met) && lane == 0) drawn[k] = degree - FANOUT + k;
+      const bool taken = __any_sync(0xffffffffu, met) != 0;
+      __syncwarp();
+      if (taken && lane == 0) drawn[k] = degree - FANOUT + k;
       __syncwarp();
     }
   }
@@ -242,6 +244,7 @@ ${ENTRY} {
         if (move) { least[high - lane] = moved; index[high - lane] = moved_index; }
         __syncwarp();
       }
+      __syncwarp();  // waits until all threads have read the key that this may overwrite
       if (lane == 0) { least[place] = fresh; index[place] = first + from; }
       size = last + 1;
       __syncwarp();
@@ -392,13 +395,13 @@ Source make(const Entry& entry, const std::string& text, int threads, int64_t sh
 }
 
 template <class Params>
-Source make(const char* name, const std::string& text, int threads = kThreads, int64_t shared_bytes = 0) {
+Source make(const char* name, const std::string& text, int threads = kSampleThreads, int64_t shared_bytes = 0) {
   return make(Entry(name).takes<Params>(), text, threads, shared_bytes);
 }
 
 template <class Params>
 Source make_over_edges(const char* name, const std::string& text) {
-  return make(Entry(name).takes<HopEdgesParams>().takes<Params>(), text, kThreads, 0);
+  return make(Entry(name).takes<HopEdgesParams>().takes<Params>(), text, kSampleThreads, 0);
 }
 
 std::string draws(int fanout, bool replace, int lanes = 32) {

@@ -5,7 +5,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kScoreThreads = 256;
 
 constexpr const char* kTypes = R"(
 typedef long long i64;
@@ -123,11 +123,12 @@ ${ENTRY} {
 )";
 
 template <class Params>
-Source source(const char* name, ScoreLabels labels, int lanes, const char* body) {
+Source score_source(const char* name, ScoreLabels labels, int lanes, const char* body) {
   const int64_t multiple = labels == ScoreLabels::multiple ? 1 : 0;
-  return Entry(name).takes<Params>().source(defines({{"THREADS", kThreads}, {"MULTIPLE", multiple}, {"LANES", lanes}}) +
-                                                kTypes + struct_text<ScorePiece>() + kSum + body,
-                                            kThreads);
+  return Entry(name).takes<Params>().source(
+      defines({{"THREADS", kScoreThreads}, {"MULTIPLE", multiple}, {"LANES", lanes}}) + kTypes +
+          struct_text<ScorePiece>() + kSum + body,
+      kScoreThreads);
 }
 
 static_assert(kScoreSums == 3, "the sources above count three");
@@ -135,11 +136,11 @@ static_assert(kScoreSums == 3, "the sources above count three");
 }  // namespace
 
 Source score_rows(ScoreLabels labels, int64_t classes) {
-  return source<ScoreParams>("score_rows", labels, classes <= 64 ? 8 : 32, kRows);
+  return score_source<ScoreParams>("score_rows", labels, classes <= 64 ? 8 : 32, kRows);
 }
 
-Source score_loss(ScoreLabels labels) { return source<ScoreParams>("score_loss", labels, 1, kLoss); }
+Source score_loss(ScoreLabels labels) { return score_source<ScoreParams>("score_loss", labels, 1, kLoss); }
 
-Source score_totals() { return source<ScoreTotalsParams>("score_totals", ScoreLabels::single, 1, kTotals); }
+Source score_totals() { return score_source<ScoreTotalsParams>("score_totals", ScoreLabels::single, 1, kTotals); }
 
 }  // namespace nacre::cuda

@@ -8,7 +8,7 @@
 namespace nacre::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kTypedThreads = 128;
 // The lanes hold the numbers of the rows in flight, so there must be at least as many lanes.
 constexpr int kFewestLanes = 8;
 constexpr int kMostFloats = 16;  // most floats of a row in the registers of a thread
@@ -279,7 +279,11 @@ std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1
   const RowSplit r = split_row(length, tiles);
   const int64_t batch = std::clamp(kFloatsInFlight / (r.vectors * r.vector), 1, kRowsInFlight);
   return prelude() +
-         defines({{"THREADS", kThreads}, {"WIDTH", width}, {"V", r.vector}, {"LANES", r.lanes}, {"SLOTS", r.vectors}}) +
+         defines({{"THREADS", kTypedThreads},
+                  {"WIDTH", width},
+                  {"V", r.vector},
+                  {"LANES", r.lanes},
+                  {"SLOTS", r.vectors}}) +
          defines({{"TILES", r.tiles},
                   {"LENGTH", length},
                   {"VECTORS", length / r.vector},
@@ -289,8 +293,8 @@ std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1
 }
 
 template <class Params>
-Source source(const char* name, const std::string& text) {
-  return Entry(name).takes<Params>().source(text, kThreads);
+Source typed_source(const char* name, const std::string& text) {
+  return Entry(name).takes<Params>().source(text, kTypedThreads);
 }
 
 std::string place_text(const char* per_row, const char* ld, const RowPlace& place, int64_t width) {
@@ -324,27 +328,34 @@ RowSplit split_row(int64_t width, int64_t tiles) {
   return r;
 }
 
-int64_t typed_groups_of_block(int64_t width, int64_t tiles) { return kThreads / split_row(width, tiles).lanes; }
+int64_t typed_groups_of_block(int64_t width, int64_t tiles) { return kTypedThreads / split_row(width, tiles).lanes; }
 
-Source typed_sum(const TypedSum& what) { return source<TypedSumParams>("typed_sum", typed_text(what, kTypedSum)); }
+Source typed_sum(const TypedSum& what) {
+  return typed_source<TypedSumParams>("typed_sum", typed_text(what, kTypedSum));
+}
 
-Source typed_join(const TypedSum& what) { return source<TypedJoinParams>("typed_join", typed_text(what, kTypedJoin)); }
+Source typed_join(const TypedSum& what) {
+  return typed_source<TypedJoinParams>("typed_join", typed_text(what, kTypedJoin));
+}
 
-Source zero_rows(const TypedSum& what) { return source<ZeroRowsParams>("zero_rows", typed_text(what, kZeroRows)); }
+Source zero_rows(const TypedSum& what) {
+  return typed_source<ZeroRowsParams>("zero_rows", typed_text(what, kZeroRows));
+}
 
 Source copy_rows(const CopyRows& what) {
-  return source<CopyRowsParams>("copy_rows", row_text(what.width, what.bf16, what.width) +
-                                                 place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +
-                                                 place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) + kCopyRows);
+  return typed_source<CopyRowsParams>("copy_rows", row_text(what.width, what.bf16, what.width) +
+                                                       place_text("IN_PER_ROW", "IN_LD", what.in, what.width) +
+                                                       place_text("OUT_PER_ROW", "OUT_LD", what.out, what.width) +
+                                                       kCopyRows);
 }
 
 Source sum_pairs(int64_t width) {
-  return source<SumPairsParams>("sum_pairs", row_text(width, false, width) + kSumPairs);
+  return typed_source<SumPairsParams>("sum_pairs", row_text(width, false, width) + kSumPairs);
 }
 
 Source arrange_weights(Arrange how, int64_t types, int64_t k, int64_t n, bool bf16, int64_t ld) {
   if (ld == 0) ld = how == Arrange::flip ? k : n;
-  return source<ArrangeWeightsParams>(
+  return typed_source<ArrangeWeightsParams>(
       "arrange_weights",
       row_text(1, bf16, 1) +
           defines({{"HOW", static_cast<int64_t>(how)}, {"TYPES", types}, {"K", k}, {"N", n}, {"LD", ld}}) + kArrange);

@@ -9,7 +9,7 @@ namespace nacre {
 
 namespace {
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_gat(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool last) {
     const int64_t heads = last ? options.out_heads : options.heads;
     const Value z = net.split_heads(net.linear(x, "lin", last ? out * heads : out, false), heads);
@@ -24,8 +24,8 @@ Value build(Napa& net, const ModelOptions& options) {
 }  // namespace
 
 std::vector<ModelEntry> models_in_gat() {
-  return {
-      {{.name = "gat", .about = "graph attention", .needs_self_loops = true, .heads = 4, .activation = "elu"}, build}};
+  return {{{.name = "gat", .about = "graph attention", .needs_self_loops = true, .heads = 4, .activation = "elu"},
+           build_gat}};
 }
 
 }  // namespace nacre

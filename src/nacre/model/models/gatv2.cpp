@@ -8,7 +8,7 @@ namespace nacre {
 
 namespace {
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_gatv2(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool last) {
     const int64_t heads = last ? options.out_heads : options.heads;
     const int64_t width = last ? out * heads : out;
@@ -28,7 +28,7 @@ std::vector<ModelEntry> models_in_gatv2() {
             .needs_self_loops = true,
             .heads = 4,
             .activation = "elu"},
-           build}};
+           build_gatv2}};
 }
 
 }  // namespace nacre

@@ -9,7 +9,7 @@ namespace nacre {
 
 namespace {
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_gcn(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool) {
     return net.pull_linear(x, "lin", out, {.weighting = net.symmetric_norm(x)});
   });
@@ -22,7 +22,7 @@ std::vector<ModelEntry> models_in_gcn() {
             .about = "graph convolution with symmetric normalisation",
             .needs_self_loops = true,
             .supports_edge_weight = true},
-           build}};
+           build_gcn}};
 }
 
 }  // namespace nacre

@@ -17,7 +17,7 @@ void check(const ModelOptions& options) {
   }
 }
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_lightgcn(Napa& net, const ModelOptions& options) {
   check(options);
   Value x = net.dropout(net.features(options.in_dim), options.input_dropout);
   if (options.kinds.empty()) x = net.linear(x, "input", options.hidden);
@@ -41,7 +41,7 @@ std::vector<ModelEntry> models_in_lightgcn() {
             .supports_edge_weight = true,
             .activation = "none",
             .knobs = {edge_dropout_knob()}},
-           build}};
+           build_lightgcn}};
 }
 
 }  // namespace nacre

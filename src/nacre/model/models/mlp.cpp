@@ -6,14 +6,14 @@ namespace nacre {
 
 namespace {
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_mlp(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool) { return net.linear(x, "lin", out); });
 }
 
 }  // namespace
 
 std::vector<ModelEntry> models_in_mlp() {
-  return {{{.name = "mlp", .about = "multi-layer perceptron; takes no notice of the edges"}, build}};
+  return {{{.name = "mlp", .about = "multi-layer perceptron; takes no notice of the edges"}, build_mlp}};
 }
 
 }  // namespace nacre

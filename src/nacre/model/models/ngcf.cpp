@@ -31,7 +31,7 @@ Value piece(Napa& net, Value y, const ModelOptions& options) {
 }
 
 // Returns Σ_j c_ij · x_j, or the mean of the authors' program.
-Value neighbours(Napa& net, Value x, const ModelOptions& options) {
+Value weighted_sum(Napa& net, Value x, const ModelOptions& options) {
   const double dropped = options.knobs.at("edge-dropout");
   if (options.knobs.at("authors") == 0)
     return net.pull(x, Aggregate::sum, net.edge_dropout(net.symmetric_norm(x), dropped));
@@ -58,12 +58,12 @@ Value combine(Napa& net, Value sum, Value own, const ModelOptions& options) {
   return net.norm(first + second, "norm", options.norm);
 }
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_ngcf(Napa& net, const ModelOptions& options) {
   Value x = net.dropout(net.features(options.in_dim), options.input_dropout);
   std::vector<Value> outputs = {x};
   for (int l = 0; l < options.layers; ++l) {
     net.begin_layer(l);
-    const Value sum = neighbours(net, x, options);
+    const Value sum = weighted_sum(net, x, options);
     for (Value& earlier : outputs) earlier = net.self(earlier);
     const Value own = net.self(x);
     Value y = combine(net, sum, own, options);
@@ -88,7 +88,7 @@ std::vector<ModelEntry> models_in_ngcf() {
             .knobs = {{"normalize", 0.0, "1: layers' results enter the embedding as rows of length 1"},
                       {"authors", 0.0, "1: layers of the authors' program: means, biases, both maps activated apart"},
                       edge_dropout_knob()}},
-           build}};
+           build_ngcf}};
 }
 
 }  // namespace nacre

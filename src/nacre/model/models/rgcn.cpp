@@ -15,7 +15,7 @@ Value relation_weights(Napa& net, int64_t in, int64_t out, int bases) {
   return net.reshape(net.matmul(comp, net.reshape(basis, {bases, in * out})), {in, out});
 }
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_rgcn(Napa& net, const ModelOptions& options) {
   return stack_layers(net, options, [&](Value x, int64_t out, bool) {
     const Value weights = relation_weights(net, x.width(), out, options.num_bases);
     const Value message = net.typed_matmul(net.src(x), weights);
@@ -28,7 +28,7 @@ Value build(Napa& net, const ModelOptions& options) {
 
 std::vector<ModelEntry> models_in_rgcn() {
   return {{{.name = "rgcn", .about = "relational graph convolution, one weight per edge type", .needs_types = true},
-           build}};
+           build_rgcn}};
 }
 
 }  // namespace nacre

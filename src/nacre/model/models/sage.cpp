@@ -23,7 +23,7 @@ Value neighbours(Napa& net, Value x, int64_t out, const ModelOptions& options) {
   return net.pull_linear(x, "lin_l", out, how);
 }
 
-Value build(Napa& net, const ModelOptions& options) {
+Value build_sage(Napa& net, const ModelOptions& options) {
   if (options.edge_weighted && options.aggregator != "sum" && options.aggregator != "mean") {
     throw UserError("model sage",
                     "the aggregator '" + options.aggregator + "' does not use edge weights, but the graph has them",
@@ -38,13 +38,13 @@ Value build(Napa& net, const ModelOptions& options) {
 }  // namespace
 
 std::vector<ModelEntry> models_in_sage() {
-  return {
-      {{.name = "sage",
-        .about = "GraphSAGE: aggregated neighbours beside the node itself",
-        .supports_edge_weight = true,
-        .aggregators = {"mean", "sum", "max", "lstm"}},
-       build},
-      {{.name = "sage-lstm", .about = "GraphSAGE with an LSTM over the neighbours", .aggregators = {"lstm"}}, build}};
+  return {{{.name = "sage",
+            .about = "GraphSAGE: aggregated neighbours beside the node itself",
+            .supports_edge_weight = true,
+            .aggregators = {"mean", "sum", "max", "lstm"}},
+           build_sage},
+          {{.name = "sage-lstm", .about = "GraphSAGE with an LSTM over the neighbours", .aggregators = {"lstm"}},
+           build_sage}};
 }
 
 }  // namespace nacre

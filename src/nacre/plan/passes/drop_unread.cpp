@@ -13,7 +13,7 @@ void drop_unread(Draft& draft) {
     if (draft.an().is_result(i)) needed.insert(draft.owner(i));
   }
   std::vector<Kernel>& kernels = draft.plan.kernels;
-  for (size_t k = kernels.size(); k-- > 0;) {  // readers first
+  for (size_t k = kernels.size(); k-- > 0;) {  // the readers of a kernel are visited before it
     Kernel& kernel = kernels[k];
     if (std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](NodeRef v) { return needed.contains(v); })) {
       needed.insert(kernel.reads.begin(), kernel.reads.end());

@@ -18,7 +18,7 @@ struct LibraryProduct {
 LibraryProduct library_product(const PlannedKernel& k);
 
 struct ProductFacts {
-  int64_t rows = 0, columns = 0;  // of the result
+  int64_t rows = 0, columns = 0;  // size of the result
   std::vector<int64_t> depths;    // widths of the rows of each product that the kernel adds
   // What a kernel of our own computes. The tail stores the product's result if the plan does.
   SummedProducts product;

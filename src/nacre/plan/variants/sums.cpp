@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "nacre/base/log.h"
 #include "nacre/kernel/cuda/typed.h"
@@ -81,12 +82,95 @@ Cut cut_columns(const SpmmFacts& f) {
   return {{1, f.width}};
 }
 
+// ---- What sums over gathered rows cost where devices share a cache. The figures were found on one
+// H200: the times of sums of 16, 32, 64 and 256 columns over the edges of reddit, and the epochs of
+// four parts of the GPU beside those of one device (docs/results_log.md).
+
+// Rows that are found in the cache are read this many times as fast as others.
+constexpr double kNear = 3;
+// Where rows take n times the bytes of the cache, n^-kReuse of the reads find their row there. This
+// is more than 1/n, because few rows are read often.
+constexpr double kReuse = 0.4;
+// Walking an edge once costs as much as so many bytes, besides the bytes of its index and weight.
+constexpr double kWalkBytes = 8;
+// Starting with a row, or with a piece of one, costs as much as so many bytes.
+constexpr double kRowBytes = 384;
+
+double sum_seconds(const SpmmFacts& f, const ColumnTiles& tiles, int blocks, const DeviceTraits& device) {
+  const double element = f.narrow ? 2 : 4;
+  const double columns = number(tiles.count * tiles.width);
+  const double table = number(f.read * tiles.width) * element / blocks;
+  const double found = table <= 0 ? 1 : std::min(1.0, std::pow(number(device.gathered_cache()) / table, kReuse));
+  const double walk = 4 + (f.weighted ? 4 * number(f.heads) : 0) + kWalkBytes;
+  double bytes = f.edges * (columns * element * (found / kNear + 1 - found) + tiles.count * walk);
+  // The sums of blocks are written and read again.
+  bytes += number(f.rows) * blocks * (tiles.count * kRowBytes + (blocks > 1 ? 2 * 4 * columns : 0));
+  if (tiles.pitch > 0) bytes += 2 * 4 * number(f.read * tiles.count * tiles.pitch);
+  return bytes / (device.rates.bytes_per_second * device.part.cache());
+}
+
+constexpr int kSourceBlocks[] = {16, 8, 4, 2, 1};
+// A row should have at least so many edges to a block.
+constexpr int64_t kShortestPiece = 16;
+
+std::string decline_blocks(const SourceFacts& f, const DeviceTraits& device, int blocks) {
+  const SpmmFacts& sum = f.sum;
+  if (!device.part.shares_cache()) return "the device has the cache of its GPU to itself";
+  if (!sum.ordered) return "the edges of a row come in another order than the nodes that they read";
+  const int64_t bytes = sum.read * f.tiles.width * (sum.narrow ? 2 : 4);
+  if (bytes <= device.gathered_cache()) return fits_cache(bytes);
+  if (sum.mean_degree < kShortestPiece * blocks)
+    return fmt::format("a row has {} edges on average, fewer than {} for each block", sum.mean_degree, kShortestPiece);
+  const int64_t kept = sum.rows * blocks * f.tiles.count * f.tiles.width * 4;
+  if (kept <= device.copies_budget()) return "";
+  return fmt::format("the sums of the blocks would take {}, and at most {} may be used for them",
+                     human_bytes(number(kept)), human_bytes(number(device.copies_budget())));
+}
+
+// Returns the seconds of a sum with the best number of blocks; negative if the device shares its
+// cache with nobody, because then the first variant that does not decline is taken.
+double seconds_of_tiles(const SpmmFacts& f, SpmmTiles way, const DeviceTraits& device) {
+  if (!device.part.shares_cache()) return -1;
+  const ColumnTiles tiles = column_tiles(f, way);
+  double best = sum_seconds(f, tiles, 1, device);
+  for (const int blocks : kSourceBlocks) {
+    if (decline_blocks({f, tiles}, device, blocks).empty())
+      best = std::min(best, sum_seconds(f, tiles, blocks, device));
+  }
+  return best;
+}
+
+template <SpmmTiles kWay>
+double tile_cost(const SpmmFacts& f, const DeviceTraits& device) {
+  return seconds_of_tiles(f, kWay, device);
+}
+
+template <int kBlocks>
+std::string blocks_decline(const SourceFacts& f, const DeviceTraits& device) {
+  return decline_blocks(f, device, kBlocks);
+}
+
+template <int kBlocks>
+double blocks_cost(const SourceFacts& f, const DeviceTraits& device) {
+  return sum_seconds(f.sum, f.tiles, kBlocks, device);
+}
+
 std::string tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
   if (f.heads > 1) return "there are several attention heads, each with its own weights";
   if (f.mean_degree < kReadOften) return read_too_rarely(f.mean_degree);
   const int64_t bytes = f.read * f.width * (f.narrow ? 2 : 4);
   if (bytes <= device.gathered_cache()) return fits_cache(bytes);
   return cut_columns(f).tiles.count > 1 ? "" : cannot_be_cut(f.width);
+}
+
+template <int64_t kColumns>
+std::string narrow_tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
+  std::string why = tiles_decline(f, device);
+  if (!why.empty()) return why;
+  if (f.narrow) return "the rows are kept as bf16";
+  if (f.width % kColumns != 0 || cut_columns(f).tiles.width <= kColumns)
+    return fmt::format("rows of {} columns cannot be cut into tiles of {} columns", f.width, kColumns);
+  return "";
 }
 
 std::string copied_tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
@@ -144,24 +228,56 @@ SpmmFacts spmm_facts(const PlannedKernel& k) {
   f.narrow = k.narrow(in.x);
   f.weighted = in.weight >= 0;
   f.other_order = d == Direction::by_src || d == Direction::by_dst_pair || d == Direction::by_src_pair;
+  f.edges = number(k.graph().num_edges());
+  f.rows = k.rows(k.kernel.root);
+  const Space space = k.node(in.x).type.space;
+  f.ordered = (d == Direction::by_dst || d == Direction::by_src) && space.on_vertices() && !k.blocks.is_reversed(space);
   return f;
 }
 
 const VariantList<SpmmFacts>& spmm_tile_variants() {
-  static const VariantList<SpmmFacts> list = {"columns",
-                                              false,
-                                              {{"tiles of a copy", copied_tiles_decline, nullptr},
-                                               {"tiles", tiles_decline, nullptr},
-                                               {"whole rows", nullptr, nullptr}}};
+  static const VariantList<SpmmFacts> list = {
+      "columns",
+      false,
+      {{"tiles of a copy", copied_tiles_decline, tile_cost<SpmmTiles::copied>},
+       {"tiles", tiles_decline, tile_cost<SpmmTiles::in_place>},
+       {"tiles of 32 columns", narrow_tiles_decline<kLine>, tile_cost<SpmmTiles::line>},
+       {"tiles of 16 columns", narrow_tiles_decline<kLine / 2>, tile_cost<SpmmTiles::half_line>},
+       {"whole rows", nullptr, tile_cost<SpmmTiles::none>}}};
   return list;
 }
 
 ColumnTiles column_tiles(const SpmmFacts& f, SpmmTiles way) {
+  const auto narrow = [&](int64_t width) { return ColumnTiles{static_cast<int>(f.width / width), width}; };
   if (way == SpmmTiles::none) return {1, f.width};
+  if (way == SpmmTiles::line) return narrow(kLine);
+  if (way == SpmmTiles::half_line) return narrow(kLine / 2);
   ColumnTiles tiles = cut_columns(f).tiles;
   if (way == SpmmTiles::copied) tiles.pitch = 2 * kLine;
   return tiles;
 }
+
+ColumnTiles planned_tiles(const Kernel& kernel, const SpmmFacts& f) {
+  const VariantList<SpmmFacts>& list = spmm_tile_variants();
+  const std::string_view planned = planned_variant(kernel, list.decision);
+  for (size_t i = 0; i < list.variants.size(); ++i) {
+    if (planned == list.variants[i].name) return column_tiles(f, static_cast<SpmmTiles>(i));
+  }
+  return column_tiles(f, SpmmTiles::none);
+}
+
+const VariantList<SourceFacts>& spmm_source_variants() {
+  static const VariantList<SourceFacts> list = {"sources",
+                                                false,
+                                                {{"16 blocks", blocks_decline<16>, blocks_cost<16>},
+                                                 {"8 blocks", blocks_decline<8>, blocks_cost<8>},
+                                                 {"4 blocks", blocks_decline<4>, blocks_cost<4>},
+                                                 {"2 blocks", blocks_decline<2>, blocks_cost<2>},
+                                                 {"all at once", nullptr, blocks_cost<1>}}};
+  return list;
+}
+
+int source_blocks(int variant) { return kSourceBlocks[variant]; }
 
 const VariantList<SpmmFacts>& spmm_weight_variants() {
   static const VariantList<SpmmFacts> list = {

@@ -14,24 +14,45 @@ struct SpmmFacts {
   bool narrow = false;       // the rows lie in memory as bf16
   bool weighted = false;     // each edge has a weight
   bool other_order = false;  // the sum walks the edges in another order than that of their numbers
+  double edges = 0;
+  int64_t rows = 0;  // rows of the result
+  // The edges of a row come in the order of the numbers that the vertices they read have in the
+  // whole graph.
+  bool ordered = false;
 };
 SpmmFacts spmm_facts(const PlannedKernel& k);
 
 // The decision `columns`: where rows are read many times but do not fit into the cache together,
 // the sum is computed for one tile of columns after the other, because the columns of one tile do
 // fit. The tiles are read where the rows lie, or from a copy in which each tile begins with a
-// memory line.
+// memory line. Narrower tiles, of one line or half a line, are for devices that share their cache
+// with others. They walk the edges more often, so they are taken only if that is predicted to be
+// faster, or if a plan file names them.
 struct ColumnTiles {
   int count = 1;
-  int64_t width = 0;  // of one tile
+  int64_t width = 0;  // number of columns of one tile
   // Floats from one tile of a row to the next in a copy of the rows; 0 if rows are read where they
   // lie.
   int64_t pitch = 0;
 };
-enum class SpmmTiles { copied, in_place, none };
+enum class SpmmTiles { copied, in_place, line, half_line, none };
 const VariantList<SpmmFacts>& spmm_tile_variants();
 // Returns the tiles that a variant of that list means.
 ColumnTiles column_tiles(const SpmmFacts& facts, SpmmTiles way);
+// Returns the tiles that the kernel's plan names; whole rows if it names none.
+ColumnTiles planned_tiles(const Kernel& kernel, const SpmmFacts& facts);
+
+// The decision `sources`, only on devices that share their cache: the vertices whose rows a sum
+// reads are divided into blocks whose rows fit into the cache. All rows of the result first sum
+// over their edges to the first block, then over those to the second block, and so on. The sums of
+// the blocks are added at the end.
+struct SourceFacts {
+  SpmmFacts sum;
+  ColumnTiles tiles;
+};
+const VariantList<SourceFacts>& spmm_source_variants();
+// Returns the number of blocks of a variant of that list; 1: all at once.
+int source_blocks(int variant);
 
 // The decision `weights`: a sum that walks the edges in another order than the weights lie in reads
 // a whole sector of memory (32 bytes) for each weight. A copy of the weights in the order of the

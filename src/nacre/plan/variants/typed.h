@@ -57,7 +57,7 @@ const VariantList<TypedGradFacts>& typed_grad_variants();
 struct TypedRowsFacts {
   PairCounts pairs;
   int64_t rows = 0;           // typed rows: pairs or edges
-  int64_t in = 0, out = 0;    // widths
+  int64_t in = 0, out = 0;    // columns of the input and of the result
   bool of_pairs = false;      // the typed rows are pairs; otherwise edges
   bool by_vertex = false;     // the rows read are vertices', found by pair
   bool every_vertex = false;  // each type has a pair of every vertex or none

@@ -1,0 +1,117 @@
+#include "feature_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "nacre/base/log.h"
+#include "nacre/base/names.h"
+#include "nacre/tensor/dtype.h"
+#include "nacre/train/batch_session.h"
+#include "nacre/train/feature_tiers.h"
+
+namespace nacre::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+double percent(int64_t part, int64_t all) {
+  return 100 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, all));
+}
+
+double in_mb(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+// Returns the bytes of the rows that came from the host, where rows of a disk are gathered, too.
+int64_t link_bytes(const FeatureTiers* tiers, const RowReads& rows) {
+  return tiers == nullptr ? 0 : (rows.host + rows.disk) * tiers->format.bytes();
+}
+
+}  // namespace
+
+std::string features_line(VertexModel& session) {
+  auto* batches = dynamic_cast<BatchSession*>(&session);
+  const FeatureTiers* tiers = batches == nullptr ? nullptr : batches->tiers();
+  if (tiers == nullptr) return "";
+  const RowReads rows = batches->rows_read();
+  if (rows.batches == 0) return "";
+  std::string text = fmt::format("features: {} a batch, {:.1f} % of them from device memory",
+                                 counted(rows.total() / rows.batches, "row"), percent(rows.local, rows.total()));
+  if (rows.peer > 0) text += fmt::format(", {:.1f} % from other devices", percent(rows.peer, rows.total()));
+  if (rows.disk > 0) text += fmt::format(", {:.1f} % from disk", percent(rows.disk, rows.total()));
+  if (rows.host + rows.disk == 0) return text;
+  const auto bytes = static_cast<double>(link_bytes(tiers, rows));
+  const double seconds = batches->loading_seconds();
+  text += fmt::format(", {:.1f} % from the host ({} {}", percent(rows.host, rows.total()), human_bytes(bytes),
+                      tiers->link ? "read over the link" : "gathered and copied");
+  if (seconds > 0) text += fmt::format(", {}: {:.2f} GB/s", human_seconds(seconds), bytes / seconds / 1e9);
+  return text + ")";
+}
+
+std::string planned_features_text(const FeatureTiers* tiers) {
+  if (tiers == nullptr) return "";
+  const auto bytes = [](int64_t n) { return human_bytes(static_cast<double>(n)); };
+  std::string text = fmt::format("{} in device memory ({})", counted(tiers->device_rows, "row"),
+                                 bytes(tiers->device_bytes() + tiers->table_bytes()));
+  if (!tiers->method.empty())
+    text += fmt::format(", chosen by {} in {}", tiers->method, human_seconds(tiers->placing_seconds));
+  if (tiers->host_rows() == 0) return text;
+  text += fmt::format("; {} on the host, {} ({})", counted(tiers->host_rows(), "row"),
+                      tiers->link ? "read over the link from " + bytes(tiers->pinned_bytes()) + " of page-locked memory"
+                                  : "gathered by threads and copied",
+                      tiers->why);
+  if (tiers->expected.total() <= 0) return text;
+  return text +
+         fmt::format("; an epoch is expected to load {:.0f} rows from device memory and {:.0f} from the host in {}",
+                     tiers->expected.own, tiers->expected.host, human_seconds(tiers->expected.seconds(tiers->costs())));
+}
+
+ordered_json planned_features_json(const FeatureTiers& tiers) {
+  const RowCosts costs = tiers.costs();
+  ordered_json j = {{"type", dtype_name(tiers.format.type)},
+                    {"device_rows", tiers.device_rows},
+                    {"device_mb", in_mb(tiers.device_bytes())},
+                    {"tables_mb", in_mb(tiers.table_bytes())},
+                    {"pinned_mb", in_mb(tiers.pinned_bytes())},
+                    {"placement", tiers.method.empty() ? ordered_json() : ordered_json(tiers.method)},
+                    {"placing_s", tiers.placing_seconds},
+                    {"host_rows", tiers.host_rows() == 0 ? ordered_json() : ordered_json(tiers.link ? "link" : "copy")},
+                    {"device_row_s", costs.own},
+                    {"host_row_s", costs.host},
+                    {"rates_measured", tiers.rates.measured}};
+  if (tiers.expected.total() <= 0) return j;
+  j["expected_local_rows"] = tiers.expected.own;
+  j["expected_host_rows"] = tiers.expected.host;
+  j["expected_s"] = tiers.expected.seconds(costs);
+  return j;
+}
+
+ordered_json placements_json(const std::vector<JudgedPlacement>& methods) {
+  ordered_json list = ordered_json::array();
+  for (const JudgedPlacement& each : methods) {
+    const TierReads rows = each.all();
+    list.push_back({{"placement", each.method},
+                    {"expected_local_rows", rows.own},
+                    {"expected_peer_rows", rows.peer},
+                    {"expected_host_rows", rows.host},
+                    {"expected_s", each.cost},
+                    {"placing_s", each.seconds}});
+  }
+  return list;
+}
+
+ordered_json features_json(VertexModel& session) {
+  auto* batches = dynamic_cast<BatchSession*>(&session);
+  if (batches == nullptr) return nullptr;
+  const FeatureTiers* tiers = batches->tiers();
+  const RowReads rows = batches->rows_read();
+  ordered_json j = {{"type", session.config().features.type}, {"rows", ordered_json::parse(rows.json())}};
+  if (tiers == nullptr) return j;
+  j.update(planned_features_json(*tiers));
+  j["link_mb"] = in_mb(link_bytes(tiers, rows));
+  j["loading_s"] = batches->loading_seconds();
+  j["gathering_s"] = tiers->link ? 0 : batches->loader_times().lookup;
+  return j;
+}
+
+}  // namespace nacre::cli

@@ -1,0 +1,127 @@
+#include "program.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "nacre/base/error.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
+#include "nacre/data/mapped_file.h"
+#include "terminal.h"
+#include "terminal_log.h"
+#include "usage.h"
+
+namespace {
+
+// Prints the message on one line, whatever it contains.
+int report_failure(int code, std::string what) {
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  std::fprintf(stderr, "%s %s\n", nacre::cli::red("nacre:", nacre::cli::Stream::err).c_str(),
+               nacre::printable(what).c_str());
+  return code;
+}
+
+// Reports a lack of memory without allocating memory.
+int report_lack_of_memory() {
+  std::fputs("nacre: out of memory\n", stderr);
+  return 1;
+}
+
+// An exception that nobody could catch (in a thread of a library, or while another exception was
+// being handled) still ends the program with its message and status 1.
+[[noreturn]] void on_terminate() {
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+    std::fputs("nacre: the program could not go on\n", stderr);
+  } catch (const std::bad_alloc&) {
+    report_lack_of_memory();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "nacre: %s\n", e.what());
+  } catch (...) {
+    std::fputs("nacre: the program could not go on\n", stderr);
+  }
+  nacre::remove_pending_files();
+  _exit(1);
+}
+
+// Exit code when the reader of our output has closed the pipe (nacre plan | head). There is nothing
+// to report, but the run was no success.
+constexpr int kReaderGone = 128 + SIGPIPE;
+
+int flush_output(int code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (errno == EPIPE) return kReaderGone;
+  // A result that did not reach its file or pipe is a failure.
+  return report_failure(1, "standard output cannot be written");
+}
+
+int run_command(std::vector<std::string> arguments) {
+  CLI::App app("Nacre trains graph neural networks: give it a graph and a model.", "nacre");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "nacre " NACRE_VERSION);
+  // If an option is given twice, the last one counts, so that scripts can append to a base command.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  nacre::cli::add_devices(app);
+  nacre::cli::add_data(app);
+  nacre::cli::add_profile(app);
+  nacre::cli::add_partition(app);
+  nacre::cli::add_plan(app);
+  nacre::cli::add_explain(app);
+  nacre::cli::add_simulate(app);
+  nacre::cli::add_train(app);
+  nacre::cli::add_eval(app);
+  nacre::cli::add_predict(app);
+  nacre::cli::add_report(app);
+  nacre::cli::add_bench(app);
+  arguments = nacre::cli::understood(app, std::move(arguments));
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the arguments in reverse
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForAllHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return report_failure(2, nacre::cli::complaint(e.what()) + " (nacre help COMMAND lists the options)");
+  }
+  return flush_output(0);
+}
+
+}  // namespace
+
+int nacre::cli::run_program(std::span<const char* const> arguments) {
+  // A file that grows beyond the user's limit makes the write fail instead of killing the program.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads its messages any more
+  std::set_terminate(on_terminate);
+  nacre::guard_mapped_files();
+  try {
+    nacre::cli::log_to_terminal();
+    return run_command({arguments.begin(), arguments.end()});
+  } catch (const nacre::cli::Interrupted& interrupted) {
+    return flush_output(128 + interrupted.signal);
+  } catch (const nacre::UserError& e) {
+    return report_failure(2, e.what());
+  } catch (const std::bad_alloc&) {
+    return report_lack_of_memory();
+  } catch (const std::system_error& e) {
+    return e.code() == std::errc::broken_pipe ? kReaderGone : report_failure(1, e.what());
+  } catch (const std::exception& e) {
+    return report_failure(1, e.what());
+  }
+}

@@ -1,0 +1,47 @@
+// nacre report: runs as one HTML page.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "nacre/base/error.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/printable.h"
+#include "nacre/report/page.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+struct ReportCommand {
+  std::vector<std::string> runs;
+  std::string output;
+};
+
+void write_report(const ReportCommand& c) {
+  if (c.runs.size() > kMostReportedRuns) {
+    throw UserError("nacre report", fmt::format("{} runs do not fit on a page", c.runs.size()),
+                    fmt::format("name at most {}", kMostReportedRuns));
+  }
+  const std::string output = c.output.empty() ? c.runs.front() + "/report.html" : c.output;
+  std::vector<RunRecord> runs;
+  for (const std::string& folder : c.runs) runs.push_back(read_run_record(folder));
+  write_file(output, report_page(runs));
+  fmt::print("report: {}\n", printable(output));
+}
+
+}  // namespace
+
+void add_report(Command app) {
+  Command command = app.add_subcommand("report", "show runs as one HTML page, side by side if there are several");
+  const auto c = std::make_shared<ReportCommand>();
+  command
+      .add_list(
+          "RUN", [c = c.get()](const std::vector<std::string>& runs) { c->runs = runs; }, "run folders")
+      .required();
+  command.add_option("--output,-o", c->output, "the page; default: report.html in the first run folder");
+  command.callback([c] { write_report(*c); });
+}
+
+}  // namespace nacre::cli

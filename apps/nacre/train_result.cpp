@@ -1,0 +1,103 @@
+#include "train_result.h"
+
+#include <nlohmann/json.hpp>
+
+#include "disk_report.h"
+#include "feature_report.h"
+#include "nacre/base/machine.h"
+#include "nacre/base/pending_file.h"
+#include "nacre/base/warnings.h"
+#include "nacre/train/batch_session.h"
+#include "options.h"
+#include "ranks.h"
+
+namespace nacre::cli {
+namespace {
+
+nlohmann::json or_null(double value) { return nlohmann::json::parse(json_number(value)); }
+
+nlohmann::json fullest_of(const ResourceUse& use) {
+  return use.all.empty() ? nlohmann::json() : nlohmann::json(use.all.front().name);
+}
+
+}  // namespace
+
+double device_peak(const VertexModel& session) { return static_cast<double>(session.device().peak_bytes()); }
+
+Shares shares_of(VertexModel& session) {
+  auto* batches = dynamic_cast<BatchSession*>(&session);
+  if (batches == nullptr) return {};
+  const StepTimes t = batches->step_times();
+  if (t.all() <= 0) return {};
+  const double waiting = 100 * t.waited / t.all();
+  if (session.device().on_host()) return {waiting, -1, {}};
+  return {waiting, 100 * t.device / t.all(), batches->resource_use()};
+}
+
+std::string train_result_json(VertexModel& session, const TrainResult& r, const std::string& folder,
+                              const MemoryAccount* account) {
+  const Shares shares = shares_of(session);
+  const int64_t host = account != nullptr ? account->planned() : total_bytes(session.host().training);
+  const int64_t planned = session.device().on_host() ? host : total_bytes(session.memory());
+  const auto phases = nlohmann::ordered_json::parse(account != nullptr ? account->phases_json() : "{}");
+  const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
+                                    {"val_acc", or_null(r.val_score)},
+                                    {"train_acc", or_null(r.train_score)},
+                                    {"last_test_acc", or_null(r.last_test_score)},
+                                    {"metric", session.metric()},
+                                    {"epochs", r.epochs},
+                                    {"best_epoch", r.best_epoch},
+                                    {"loss", r.final_loss},
+                                    {"epoch_ms_median", r.epoch_ms_median},
+                                    {"epoch_ms_p10", r.epoch_ms_p10},
+                                    {"epoch_ms_p90", r.epoch_ms_p90},
+                                    {"eval_ms_median", r.eval_ms_median},
+                                    {"seconds", r.seconds},
+                                    {"plan_s", session.plan_seconds()},
+                                    {"peak_mb", static_cast<double>(peak_memory()) / (1 << 20)},
+                                    {"planned_mb", static_cast<double>(planned) / (1 << 20)},
+                                    {"host_planned_mb", static_cast<double>(host) / (1 << 20)},
+                                    {"phases_mb", phases},
+                                    {"device_peak_mb", or_null(device_peak(session) / (1 << 20))},
+                                    {"waiting_percent", or_null(shares.waiting)},
+                                    {"device_percent", or_null(shares.device)},
+                                    {"host_threads_percent", or_null(shares.use.percent("host threads"))},
+                                    {"launching_percent", or_null(shares.use.percent("launching thread"))},
+                                    {"link_percent", or_null(shares.use.percent("link"))},
+                                    {"fullest", fullest_of(shares.use)},
+                                    {"features", features_json(session)},
+                                    {"disk", nlohmann::ordered_json::parse(disk_report_json(session))},
+                                    {"device", device_text(session)},
+                                    {"ranks", ranks_json(session)},
+                                    {"halo_rows", halo_rows_json(session)},
+                                    {"plan", session.plan().name},
+                                    {"plan_source", session.planning().source},
+                                    {"model", session.config().model.model},
+                                    {"data", session.dataset().name},
+                                    {"seed", session.config().seed},
+                                    {"interrupted", r.interrupted},
+                                    {"stopped_early", r.stopped_early},
+                                    {"run", folder},
+                                    {"warnings", warnings_so_far()}};
+  return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void write_result(const VertexModel& session, const std::string& json, const std::string& folder,
+                  const MemoryAccount* account) {
+  if (folder.empty()) return;
+  auto all = nlohmann::ordered_json::parse(json);
+  auto& bill = all["bill"];
+  if (account != nullptr) {
+    bill = nlohmann::ordered_json::parse(account->bill_json());
+  } else {
+    const auto parts = nlohmann::ordered_json::parse(items_json(session.host().training));
+    bill = nlohmann::ordered_json::array({{{"phase", "training"}, {"items", parts}}});
+  }
+  if (!session.device().on_host()) {
+    const auto parts = nlohmann::ordered_json::parse(items_json(session.memory()));
+    bill.push_back({{"phase", "device"}, {"items", parts}});
+  }
+  write_file(folder + "/result.json", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace nacre::cli

@@ -1,0 +1,33 @@
+// The results of a training run as JSON, for nacre train --json and the Python package.
+#pragma once
+
+#include <string>
+
+#include "account.h"
+#include "nacre/train/resources.h"
+#include "nacre/train/trainer.h"
+#include "nacre/train/vertex_model.h"
+
+namespace nacre::cli {
+
+// Shares of the time that the steps of mini-batches took, in percent; negative if a share does not
+// apply.
+struct Shares {
+  double waiting = -1, device = -1;
+  ResourceUse use;  // how busy a GPU and its links were
+};
+Shares shares_of(VertexModel& session);
+
+// Returns the peak of GPU memory in bytes; negative if there is no GPU.
+double device_peak(const VertexModel& session);
+
+// Returns one JSON object. `account` is null if the program does not count its own memory; planned
+// memory is then that of the session alone.
+std::string train_result_json(VertexModel& session, const TrainResult& result, const std::string& folder,
+                              const MemoryAccount* account);
+
+// Writes the results and the memory bill as result.json into the run folder, if there is one.
+void write_result(const VertexModel& session, const std::string& json, const std::string& folder,
+                  const MemoryAccount* account);
+
+}  // namespace nacre::cli

@@ -1,0 +1,74 @@
+"""Arrays of any library as NumPy arrays, without copies where that is possible."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._core import UserError
+
+
+def to_numpy(value: Any, where: str) -> np.ndarray:
+    """Returns a NumPy array of the values. NumPy arrays, and arrays of other libraries in host
+    memory that know DLPack, are not copied. `where` names the argument in error messages."""
+    if isinstance(value, np.ndarray):
+        return value
+    if getattr(value, "requires_grad", False):
+        value = value.detach()
+    if hasattr(value, "todense"):  # SciPy
+        return np.asarray(value.todense())
+    if hasattr(value, "__dlpack__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            pass  # it lies on a device, or its type is unknown to NumPy
+        if hasattr(value, "cpu"):
+            value = value.cpu()
+        elif hasattr(value, "get"):
+            value = value.get()
+    if hasattr(value, "to_numpy"):  # pandas, Arrow
+        return value.to_numpy()
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{where}: is no array: {error}") from None
+
+
+def integers(value: Any, where: str) -> np.ndarray:
+    """Returns a contiguous array of int64, one-dimensional."""
+    array = to_numpy(value, where)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise UserError(f"{where}: holds {array.dtype}, not whole numbers (use an integer type)")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise UserError(f"{where}: {array.max()} is too large")
+    return np.ascontiguousarray(array.reshape(-1), dtype=np.int64)
+
+
+def floats(value: Any, where: str, dims: int) -> np.ndarray:
+    """Returns a contiguous array of float32 with this number of dimensions."""
+    array = to_numpy(value, where)
+    if array.dtype.kind not in "fiub":
+        raise UserError(f"{where}: holds {array.dtype}, not numbers (use float32)")
+    if array.ndim == 1 and dims == 2:
+        array = array.reshape(-1, 1)
+    if array.ndim == 2 and dims == 1 and array.shape[1] == 1:
+        array = array.reshape(-1)
+    if array.ndim != dims:
+        raise UserError(f"{where}: has the shape {list(array.shape)}; {dims} dimensions are needed")
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def chosen(value: Any, where: str, num_nodes: int | None) -> np.ndarray | None:
+    """Returns the ids of the nodes that a mask (one truth value for each node) or a list of ids
+    chooses."""
+    if value is None:
+        return None
+    array = to_numpy(value, where)
+    if array.dtype != np.bool_:
+        return integers(array, where)
+    if num_nodes is not None and array.shape != (num_nodes,):
+        raise UserError(f"{where}: has the shape {list(array.shape)}, but the graph has {num_nodes:,} nodes "
+                        "(give one truth value for each node, or the ids of nodes)")
+    return np.flatnonzero(array).astype(np.int64)

@@ -1,0 +1,228 @@
+"""Graph: a data set made from arrays, from objects of other libraries, or read from files."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arrays import chosen, floats, integers, to_numpy
+from ._convert import Source, source_of
+from ._core import UserError
+from ._options import words
+
+
+class Graph:
+    """A graph with features, labels and splits, ready for nacre.train().
+
+    edge_index is an array of shape [2, E] whose rows are the sources and the destinations of the
+    edges (messages flow from the source to the destination), a pair of such arrays, or an object of
+    another library: a SciPy sparse matrix, a networkx graph, a torch_geometric Data or HeteroData
+    object of one kind of nodes, or a table of edges (pandas, Arrow). Nodes are numbered from 0.
+
+    x             features, one row for each node; float32 in C order is not copied
+    y             classes, one for each node: numbers from 0 (-1 = unlabelled), words, or rows of 0
+                  and 1 if a node may have several; int32 and uint8 are not copied
+    train_mask, val_mask, test_mask
+                  truth values, one for each node, or the ids of nodes
+    edge_weight, edge_type
+                  one number for each edge
+    num_nodes     default: the number of rows of x or y, or the largest id + 1
+    num_classes   default: the largest class + 1
+    name          a word for messages and run folders
+
+    Further settings are the data options of the command line: split="random:0.6/0.2/0.2",
+    split_seed=1, undirected=True, features="degree", ignore_edge_weights=True, ….
+
+    Arrays that are not copied must not be changed while the graph is used.
+    """
+
+    def __init__(self, edge_index: Any, x: Any = None, y: Any = None, *, train_mask: Any = None, val_mask: Any = None,
+                 test_mask: Any = None, edge_weight: Any = None, edge_type: Any = None, num_nodes: int | None = None,
+                 num_classes: int | None = None, name: str | None = None, **options: Any) -> None:
+        given = Source(x=x, y=y, train=train_mask, val=val_mask, test=test_mask, edge_weight=edge_weight,
+                       edge_type=edge_type, num_nodes=num_nodes, name=name)
+        source = source_of(edge_index).overridden_by(given)
+        self.node_ids: list[Any] | None = source.node_ids
+        self._data = _make(source, num_classes, options)
+
+    @classmethod
+    def _of(cls, data: _core.GraphData) -> Graph:
+        graph = cls.__new__(cls)
+        graph.node_ids = None
+        graph._data = data
+        return graph
+
+    @property
+    def name(self) -> str:
+        """The name of the data set."""
+        return self._data.name
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes."""
+        return self._data.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges; an undirected edge counts twice."""
+        return self._data.num_edges
+
+    @property
+    def num_features(self) -> int:
+        """The number of columns of x."""
+        return self._data.num_features
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes."""
+        return self._data.num_classes
+
+    @property
+    def class_names(self) -> list[str]:
+        """The words for the classes; empty if classes are numbers."""
+        return self._data.class_names
+
+    @property
+    def notes(self) -> list[str]:
+        """Assumptions that were made while the data were read."""
+        return self._data.notes
+
+    @property
+    def original_ids(self) -> np.ndarray | None:
+        """The id that a file had for each node, if nodes were numbered anew."""
+        return self._data.original_ids
+
+    @property
+    def x(self) -> np.ndarray | None:
+        """The features, a read-only view; None if there are none."""
+        return self._data.x
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """The classes, a read-only view; None if there are none."""
+        return self._data.y
+
+    @property
+    def edge_index(self) -> np.ndarray:
+        """A new array [2, num_edges] of sources and destinations. Edges are ordered by destination,
+        then by source, and edge_weight and edge_type have the same order."""
+        return self._data.edge_index
+
+    @property
+    def edge_weight(self) -> np.ndarray | None:
+        """The weight of each edge, a read-only view; None if edges have no weights."""
+        return self._data.edge_weight
+
+    @property
+    def edge_type(self) -> np.ndarray | None:
+        """The type of each edge, a read-only view; None if edges have no types."""
+        return self._data.edge_type
+
+    @property
+    def train_idx(self) -> np.ndarray:
+        """The ids of the training nodes, a read-only view."""
+        return self._data.train
+
+    @property
+    def val_idx(self) -> np.ndarray:
+        """The ids of the validation nodes, a read-only view."""
+        return self._data.val
+
+    @property
+    def test_idx(self) -> np.ndarray:
+        """The ids of the test nodes, a read-only view."""
+        return self._data.test
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the graph as a .nacre file, which nacre.load() and the command line read."""
+        name = os.fspath(path)
+        if not name.endswith(".nacre"):
+            raise UserError(f"{name}: does not end in .nacre (graphs are saved as .nacre files)")
+        self._data.save(name)
+
+    def to_scipy(self) -> Any:
+        """Returns a SciPy CSR matrix with an entry in row SOURCE, column DESTINATION for each edge:
+        its weight, or 1. Entries of edges that exist more than once are added up."""
+        from ._convert import to_scipy
+        return to_scipy(self)
+
+    def to_networkx(self) -> Any:
+        """Returns a networkx MultiDiGraph whose nodes are 0, 1, … and whose edges have the
+        attributes weight and type if the graph has them."""
+        from ._convert import to_networkx
+        return to_networkx(self)
+
+    def to_pyg(self) -> Any:
+        """Returns a torch_geometric Data object. x is not copied."""
+        from ._convert import to_pyg
+        return to_pyg(self)
+
+    def __repr__(self) -> str:
+        classes = f", {self.num_classes:,} classes" if self.num_classes else ""
+        return (f"<nacre.Graph {self.name}: {self.num_nodes:,} nodes, {self.num_edges:,} edges, "
+                f"{self.num_features:,} features{classes}>")
+
+
+def load(path: str | os.PathLike[str], **options: Any) -> Graph:
+    """Reads a data set: a file or folder of any layout that the command line knows (docs/data.md),
+    or a generated twin such as "twin:cora". Further settings are the data options of the command
+    line, for example format, features, labels, splits, split, undirected or data_seed."""
+    return Graph._of(_core.load(words("load", {"data": path, **options})))
+
+
+def _classes(y: Any, parts: _core.Parts) -> None:
+    """Sets the labels of `parts`: one class for each node, or rows of 0 and 1."""
+    array = to_numpy(y, "y")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.reshape(-1)
+    if array.ndim == 2:
+        if array.size and not np.isin(array, (0, 1)).all():
+            raise UserError("y: rows of 0 and 1 are needed if a node may have several classes")
+        parts.targets = np.ascontiguousarray(array, dtype=np.uint8)
+        return
+    if array.ndim != 1:
+        raise UserError(f"y: has the shape {list(array.shape)} (give one class for each node)")
+    if array.dtype.kind in "OUST":
+        missing = np.array([value is None or value != value for value in array.tolist()], dtype=bool)
+        names, codes = np.unique(array[~missing].astype(str), return_inverse=True)
+        labels = np.full(len(array), -1, dtype=np.int32)
+        labels[~missing] = codes
+        parts.class_names = [str(name) for name in names]
+        parts.y = labels
+        return
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), -1, array)
+        if (array != np.floor(array)).any():
+            raise UserError("y: holds numbers with fractions, which are no classes (Nacre classifies nodes)")
+    if array.dtype.kind not in "iubf":
+        raise UserError(f"y: holds {array.dtype}, not classes")
+    if array.size and (array.max() > np.iinfo(np.int32).max or array.min() < -1):
+        raise UserError("y: classes are numbered from 0; -1 means unlabelled")
+    parts.y = np.ascontiguousarray(array, dtype=np.int32)
+
+
+def _make(source: Source, num_classes: int | None, options: dict[str, Any]) -> _core.GraphData:
+    parts = _core.Parts()
+    parts.src, parts.dst = integers(source.src, "edge_index[0]"), integers(source.dst, "edge_index[1]")
+    if source.name is not None:
+        parts.name = str(source.name)
+    num_nodes = source.num_nodes
+    if source.x is not None:
+        parts.x = floats(source.x, "x", 2)
+        num_nodes = len(parts.x) if num_nodes is None else num_nodes
+    if source.y is not None:
+        _classes(source.y, parts)
+    if num_nodes is not None:
+        parts.num_nodes = int(num_nodes)
+    if num_classes is not None:
+        parts.num_classes = int(num_classes)
+    if source.edge_weight is not None:
+        parts.edge_weight = floats(source.edge_weight, "edge_weight", 1)
+    if source.edge_type is not None:
+        parts.edge_type = integers(source.edge_type, "edge_type")
+    parts.train = chosen(source.train, "train_mask", num_nodes)
+    parts.val = chosen(source.val, "val_mask", num_nodes)
+    parts.test = chosen(source.test, "test_mask", num_nodes)
+    return _core.graph_from_parts(parts, words("graph", options))

@@ -1,0 +1,56 @@
+"""Settings of Python calls as the words of a command line, which the C++ code reads."""
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+from . import _core
+
+
+@functools.lru_cache(maxsize=None)
+def names(command: str) -> frozenset[str]:
+    """Returns the long names of all options of "train", "load" or "graph"."""
+    return frozenset(_core.option_names(command))
+
+
+def text(value: Any) -> str:
+    """Returns a value as it is written on the command line."""
+    if hasattr(value, "tolist"):  # NumPy
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        if any(isinstance(item, (list, tuple)) for item in value):  # fan-outs by edge type
+            return ",".join("/".join(text(item) for item in row) for row in value)
+        return ",".join(text(item) for item in value)
+    if isinstance(value, (set, frozenset)):
+        return ",".join(sorted(text(item) for item in value))
+    if hasattr(value, "folder"):  # a run
+        value = value.folder
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return str(value)
+
+
+def words(command: str, options: dict[str, Any]) -> list[str]:
+    """Returns the command line words for keyword arguments. Underscores become dashes; None stands
+    for "not given"; True and False switch flags. Of an option --no-NAME, NAME=False means the
+    same."""
+    known = names(command)
+    result: list[str] = []
+    for key, value in options.items():
+        name = "--" + key.replace("_", "-")
+        off = "--no-" + name[2:]
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            if name not in known and off in known:
+                name, value = off, not value
+            if value or name not in known:  # an unknown name is refused by the C++ code
+                result.append(name)
+        elif name == "--set" and isinstance(value, dict):
+            result += [f"--set={knob}={text(number)}" for knob, number in value.items()]
+        elif name == "--resume":
+            result += [name, text(value)]
+        else:
+            result.append(f"{name}={text(value)}")
+    return result

@@ -1,0 +1,200 @@
+"""Training, and the runs that it leaves."""
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any, Callable, Iterable, Optional, Union
+
+import numpy as np
+
+from . import _core
+from ._core import UserError
+from ._graph import Graph
+from ._options import words
+
+Report = dict[str, Any]
+Callback = Callable[[Report], Optional[bool]]
+Data = Union[Graph, str, "os.PathLike[str]", None]
+
+
+class Run:
+    """A training run: its results, its metrics and its trained model.
+
+    result    a dictionary of the results, as nacre train --json prints them: test_acc, val_acc,
+              epochs, best_epoch, epoch_ms_median, …; empty for a run that was loaded
+    folder    the run folder: config.json, plan.json, metrics.jsonl, model.safetensors, checkpoints
+    """
+
+    def __init__(self, folder: str, graph: Graph | None, result: dict[str, Any],
+                 temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
+        self.folder = folder
+        self.graph = graph
+        self.result = result
+        self._temporary = temporary
+        self._models: dict[bool, _core.Predictor] = {}
+
+    @functools.cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One dictionary for each epoch, as metrics.jsonl holds them: epoch, loss, lr, seconds and
+        the scores train, val and test."""
+        lines = pathlib.Path(self.config.get("output", {}).get("metrics", f"{self.folder}/metrics.jsonl"))
+        return [json.loads(line) for line in lines.read_text().splitlines()]
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any]:
+        """All settings of the run, as config.json holds them."""
+        return json.loads(pathlib.Path(self.folder, "config.json").read_text())
+
+    @functools.cached_property
+    def plan(self) -> dict[str, Any]:
+        """The plan of the run, as plan.json holds it."""
+        return json.loads(pathlib.Path(self.folder, "plan.json").read_text())
+
+    @property
+    def class_names(self) -> list[str]:
+        """The words for the classes; empty if classes are numbers."""
+        return self._model(False).class_names
+
+    def scores(self) -> np.ndarray:
+        """Returns the scores of all nodes and classes before softmax or sigmoid, float32
+        [num_nodes, num_classes], with the weights that the run has kept."""
+        return self._model(False).scores()
+
+    def predict(self) -> np.ndarray:
+        """Returns the predicted class of every node or, if a node may have several, rows of 0 and
+        1."""
+        scores = self.scores()
+        return (scores > 0).astype(np.uint8) if self._model(False).multilabel else scores.argmax(axis=1)
+
+    def embeddings(self) -> np.ndarray:
+        """Returns the input of the last layer of all nodes, float32 [num_nodes, width]."""
+        return self._model(True).embeddings()
+
+    def evaluate(self) -> dict[str, float]:
+        """Returns the scores train, val and test; NaN for a split that does not exist."""
+        return self._model(False).evaluate()
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Returns the weights that the run has kept, by name."""
+        return _core.read_weights(self.folder)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Copies the run folder to `path`, which must not exist or be empty. The command line can
+        use and continue it."""
+        target = pathlib.Path(path)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise UserError(f"{target}: exists already (choose another folder)")
+        shutil.copytree(self.folder, target, dirs_exist_ok=True)
+
+    def report(self, path: str | os.PathLike[str], *others: Run) -> None:
+        """Writes one HTML page about the run, and other runs beside it, as nacre report does."""
+        page = _core.report([run.folder for run in (self, *others)])
+        pathlib.Path(path).write_text(page, encoding="utf-8")
+
+    def _model(self, embeddings: bool) -> _core.Predictor:
+        for kind in {embeddings, True}:  # a model that gives embeddings also gives scores
+            if kind in self._models:
+                return self._models[kind]
+        execution = self.config.get("execution", {})
+        device = "auto" if execution.get("devices") else execution.get("device", "auto")
+        graph = None if self.graph is None else self.graph._data
+        self._models[embeddings] = _core.Predictor(graph, self.folder, device, embeddings)
+        return self._models[embeddings]
+
+    def __repr__(self) -> str:
+        place = "" if self._temporary is not None else f" in {self.folder}"
+        if not self.result:
+            return f"<nacre.Run{place}>"
+        return (f"<nacre.Run of {self.result['model']} on {self.result['data']}: {self.result['epochs']} epochs, "
+                f"{self.result['metric']} test {self.result['test_acc']}, validation {self.result['val_acc']}{place}>")
+
+
+def train(graph: Data = None, *, callback: Callback | Iterable[Callback] | None = None, progress: bool = False,
+          **options: Any) -> Run:
+    """Plans and trains a model, and returns the run.
+
+    graph     a Graph, or what nacre.load() takes; may be left out with resume or config
+    callback  a function, or several, called after every epoch with a dictionary: epoch, loss, lr,
+              seconds, train, val and test (None unless the epoch was evaluated). If one returns
+              False, training ends, and the best weights are kept.
+    progress  shows a bar (needs tqdm)
+
+    Further settings are the options of nacre train with underscores: model, layers, hidden, heads,
+    dropout, epochs, lr, patience, device, mode, fanout, batch_size, seed, ….
+    print(nacre.train.options()) lists them all. Without checkpoint="FOLDER", the run folder is
+    temporary and ends with the run; run.save() keeps it.
+
+    Ctrl-C ends training after the current step and raises KeyboardInterrupt, whose attribute run is
+    the run so far.
+    """
+    temporary = None
+    if "data" in options:
+        raise UserError("--data: give the data as the first argument of nacre.train()")
+    if options.get("checkpoint") is None and options.get("resume") is None:
+        temporary = tempfile.TemporaryDirectory(prefix="nacre-run-", ignore_cleanup_errors=True)
+        options["checkpoint"] = temporary.name
+    calls = [] if callback is None else [callback] if callable(callback) else list(callback)
+    if isinstance(graph, Graph):
+        data, arguments = graph._data, words("train", options)
+    else:
+        named = {} if graph is None else {"data": graph}
+        data, arguments = None, words("train", {**named, **options})
+    with _Bar(progress, options.get("epochs")) as bar:
+        if progress:
+            calls.append(bar.update)
+        trained = _core.train(data, arguments, functools.partial(_call_all, calls) if calls else None)
+    used = graph if isinstance(graph, Graph) else Graph._of(trained.graph)
+    run = Run(trained.folder, used, json.loads(trained.result), temporary)
+    if trained.stopped_by is not None:
+        trained.stopped_by.run = run
+        raise trained.stopped_by
+    return run
+
+
+train.options = functools.partial(_core.options_text, "train")  # type: ignore[attr-defined]
+
+
+def load_run(path: str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None) -> Run:
+    """Opens a run folder that nacre.train() or the command line has written. Without `graph`, the
+    data of the run are read again when they are needed."""
+    folder = os.fspath(path)
+    if not os.path.exists(os.path.join(folder, "config.json")):
+        raise UserError(f"{folder}: is no run folder (it has no config.json)")
+    if graph is not None and not isinstance(graph, Graph):
+        graph = Graph._of(_core.load(words("load", {"data": graph})))
+    return Run(folder, graph, {})
+
+
+def _call_all(calls: list[Callback], report: Report) -> bool:
+    answers = [call(dict(report)) for call in calls]
+    return not any(answer is False for answer in answers)
+
+
+class _Bar:
+    """A tqdm bar of epochs, if one is wanted."""
+
+    def __init__(self, wanted: bool, epochs: int | None) -> None:
+        self._bar = None
+        if wanted:
+            from tqdm.auto import tqdm
+            self._bar = tqdm(total=epochs, unit="epoch")
+
+    def update(self, report: Report) -> None:
+        """Shows an epoch."""
+        assert self._bar is not None
+        figures = {"loss": f"{report['loss']:.4f}"}
+        if report["val"] is not None:
+            figures["val"] = f"{report['val']:.4f}"
+        self._bar.update(report["epoch"] - self._bar.n)
+        self._bar.set_postfix(figures)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()

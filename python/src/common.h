@@ -1,0 +1,78 @@
+// What the parts of the Python module share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/data/dataset.h"
+#include "nacre/data/load.h"
+#include "nacre/train/config.h"
+
+namespace nacre::python {
+
+namespace nb = nanobind;
+
+// A data set of a Python program: made from arrays, or read from files.
+struct GraphData {
+  Dataset dataset;
+  std::string spec;  // what the program would give as --data, or "memory:NAME"
+  LoadOptions load;
+  bool in_memory = false;  // it was made from arrays, so it cannot be read again
+};
+
+// Every function that may start threads calls this first. The threads of a process are not copied
+// by fork(), so a child of a process that has used Nacre would wait for them forever. Throws
+// UserError in such a child.
+void refuse_after_fork();
+
+// Returns a shared owner of a Python object. The last copy may be dropped on any thread.
+std::shared_ptr<void> keep_alive(nb::object object);
+
+// Returns a shared owner of an array that Python has passed.
+template <class NdArray>
+std::shared_ptr<void> keep_array(const NdArray& array) {
+  return {new NdArray(array), [](void* p) {
+            if (Py_IsInitialized() == 0) return;
+            const nb::gil_scoped_acquire gil;
+            delete static_cast<NdArray*>(p);
+          }};
+}
+
+// Returns a read-only NumPy array of memory that `owner` keeps alive.
+template <class T>
+nb::object view(const T* data, std::vector<size_t> shape, std::shared_ptr<const void> owner) {
+  auto* kept = new std::shared_ptr<const void>(std::move(owner));
+  const nb::capsule capsule(kept, [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape.size(), shape.data(), capsule));
+}
+template <class T>
+nb::object view(const Array<T>& array) {
+  return view(array.data(), {static_cast<size_t>(array.size())}, std::make_shared<Array<T>>(array));
+}
+
+// Returns a new NumPy array with a copy of the values.
+template <class T>
+nb::object copied(const T* data, std::vector<size_t> shape) {
+  size_t size = 1;
+  for (const size_t n : shape) size *= n;
+  auto values = std::make_unique<T[]>(size);
+  std::copy_n(data, size, values.get());
+  const nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  T* memory = values.release();
+  return nb::cast(nb::ndarray<nb::numpy, T>(memory, shape.size(), shape.data(), owner));
+}
+
+// Each of these functions adds a part of the module.
+void add_log(nb::module_& m);
+void add_data(nb::module_& m);
+void add_training(nb::module_& m);
+void add_session(nb::module_& m);
+void add_sampler(nb::module_& m);
+
+}  // namespace nacre::python

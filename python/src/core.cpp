@@ -1,0 +1,73 @@
+// nacre._core: the C++ library as Python sees it. The package nacre wraps it in Python's habits.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <pthread.h>
+
+#include <atomic>
+
+#include "common.h"
+#include "embedded.h"
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/base/warnings.h"
+#include "nacre/data/mapped_file.h"
+#include "program.h"
+
+namespace nacre::python {
+namespace {
+
+std::atomic<bool> g_used{false};
+std::atomic<bool> g_forked{false};
+
+}  // namespace
+
+void refuse_after_fork() {
+  if (g_forked) {
+    throw UserError("nacre", "was used before this process was forked, and its threads were not copied",
+                    "start processes with multiprocessing.get_context(\"spawn\"), or use nacre in the child only");
+  }
+  g_used = true;
+}
+
+std::shared_ptr<void> keep_alive(nb::object object) {
+  return {object.release().ptr(), [](void* p) {
+            if (Py_IsInitialized() == 0) return;  // the interpreter has ended
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(static_cast<PyObject*>(p));
+          }};
+}
+
+}  // namespace nacre::python
+
+NB_MODULE(_core, m) {
+  using namespace nacre::python;
+  m.doc() = "The C++ library of Nacre. Use the package nacre, which wraps this module.";
+  nb::exception<nacre::UserError>(m, "UserError", PyExc_ValueError).doc() =
+      "Wrong input or settings. The text says what is wrong, where, and what to do.";
+  m.attr("UserError").attr("__module__") = "nacre";
+  m.attr("__version__") = NACRE_VERSION;
+  // An exception that the program keeps until its end also keeps the graphs it came from.
+  nb::set_leak_warnings(false);
+  pthread_atfork(nullptr, nullptr, [] { g_forked = g_used.load(); });
+  nacre::guard_mapped_files();
+
+  m.def(
+      "main",
+      [](const std::vector<std::string>& arguments) {
+        std::vector<const char*> words;
+        for (const std::string& argument : arguments) words.push_back(argument.c_str());
+        return nacre::cli::run_program(words);
+      },
+      nb::arg("arguments"), nb::call_guard<nb::gil_scoped_release>(),
+      "Runs the command line and returns its exit code. The process should end with that code.");
+  m.def("options_text", &nacre::cli::options_text, nb::arg("command"),
+        "Returns the options of 'train', 'load' or 'graph' as the command line describes them.");
+  m.def("option_names", &nacre::cli::option_names, nb::arg("command"), "Returns the long names of these options.");
+  m.def("warnings", &nacre::warnings_so_far, "Returns all distinct warnings of this process so far.");
+  m.def("num_threads", &nacre::num_threads, "Returns the number of threads that loops run on.");
+  add_log(m);
+  add_data(m);
+  add_training(m);
+  add_session(m);
+  add_sampler(m);
+}

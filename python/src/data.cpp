@@ -1,0 +1,266 @@
+// GraphData: data sets made from arrays or read from files, and views of their parts.
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "common.h"
+#include "embedded.h"
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/data/native.h"
+
+namespace nacre::python {
+namespace {
+
+constexpr const char* kHere = "nacre.Graph";
+
+// The package makes these arrays: one-dimensional, contiguous and of these types.
+using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Features = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Labels = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Targets = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+int64_t rows_of(size_t rows) { return static_cast<int64_t>(rows); }
+
+// Returns the ids as the graph stores them. `where` names the argument.
+std::vector<NodeId> node_ids(const Ids& ids, int64_t num_nodes, const std::string& where) {
+  std::vector<NodeId> nodes(ids.shape(0));
+  const int64_t* given = ids.data();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (given[i] < 0 || given[i] >= num_nodes) {
+      throw UserError(where,
+                      fmt::format("node {} at position {} does not exist: the graph has {} nodes", given[i], i,
+                                  human_count(num_nodes)),
+                      "number the nodes from 0, or give num_nodes");
+    }
+    nodes[i] = static_cast<NodeId>(given[i]);
+  }
+  return nodes;
+}
+
+int64_t largest(const Ids& ids) {
+  const int64_t* end = ids.data() + ids.shape(0);
+  return ids.shape(0) == 0 ? -1 : *std::max_element(ids.data(), end);
+}
+
+// The parts of a graph as the package hands them over.
+struct Parts {
+  std::string name = "graph";
+  std::optional<Ids> src, dst;
+  int64_t num_nodes = -1;  // negative: the largest id + 1, or the number of rows of x or y
+  std::optional<Floats> edge_weight;
+  std::optional<Ids> edge_type;
+  std::optional<Features> x;
+  std::optional<Labels> y;
+  std::optional<Targets> targets;
+  int64_t num_classes = 0;
+  std::vector<std::string> class_names;
+  std::optional<Ids> train, val, test;
+};
+
+int64_t count_nodes(const Parts& p) {
+  if (p.num_nodes >= 0) return p.num_nodes;
+  if (p.x) return rows_of(p.x->shape(0));
+  if (p.y) return rows_of(p.y->shape(0));
+  if (p.targets) return rows_of(p.targets->shape(0));
+  return std::max(largest(*p.src), largest(*p.dst)) + 1;
+}
+
+void require_size(const std::string& where, int64_t given, int64_t wanted, const char* of) {
+  if (given == wanted) return;
+  throw UserError(where,
+                  fmt::format("has {} values, but the graph has {} {}", human_count(given), human_count(wanted), of),
+                  fmt::format("give one for each of the {}", of));
+}
+
+Graph make_graph(const Parts& p, int64_t num_nodes) {
+  EdgeList edges;
+  edges.num_nodes = num_nodes;
+  const int64_t count = rows_of(p.src->shape(0));
+  require_size("edge_index", rows_of(p.dst->shape(0)), count, "edges");
+  edges.src = node_ids(*p.src, num_nodes, "edge_index[0]");
+  edges.dst = node_ids(*p.dst, num_nodes, "edge_index[1]");
+  if (p.edge_weight) {
+    require_size("edge_weight", rows_of(p.edge_weight->shape(0)), count, "edges");
+    edges.weight.assign(p.edge_weight->data(), p.edge_weight->data() + count);
+  }
+  if (p.edge_type) {
+    require_size("edge_type", rows_of(p.edge_type->shape(0)), count, "edges");
+    constexpr int64_t kMost = std::numeric_limits<uint16_t>::max();
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t type = p.edge_type->data()[i];
+      if (type < 0 || type > kMost)
+        throw UserError("edge_type", fmt::format("{} at position {} is not a type from 0 to {}", type, i, kMost));
+      edges.type.push_back(static_cast<uint16_t>(type));
+    }
+    edges.num_types = static_cast<int>(std::max<int64_t>(largest(*p.edge_type), 0) + 1);
+  }
+  return build_graph(std::move(edges), kHere);
+}
+
+void take_labels(const Parts& p, Dataset& data) {
+  if (p.y) {
+    require_size("y", rows_of(p.y->shape(0)), data.num_nodes(), "nodes");
+    const int32_t* labels = p.y->data();
+    const int64_t count = data.num_nodes();
+    for (int64_t i = 0; i < count; ++i) {
+      if (labels[i] < -1)
+        throw UserError("y", fmt::format("{} is not a class", labels[i]), "number the classes from 0; -1 = unlabelled");
+    }
+    data.num_classes = count == 0 ? 0 : static_cast<int64_t>(*std::max_element(labels, labels + count)) + 1;
+    data.labels = Array<int32_t>(keep_array(*p.y), labels, count);
+  }
+  if (p.targets) {
+    require_size("y", rows_of(p.targets->shape(0)), data.num_nodes(), "nodes");
+    const Shape shape = {data.num_nodes(), rows_of(p.targets->shape(1))};
+    data.targets = Tensor(DType::u8, shape, keep_array(*p.targets), const_cast<uint8_t*>(p.targets->data()));
+    data.num_classes = shape[1];
+  }
+  if (p.num_classes > 0) {
+    if (p.num_classes < data.num_classes)
+      throw UserError("num_classes", fmt::format("is {}, but y has {} classes", p.num_classes, data.num_classes));
+    data.num_classes = p.num_classes;
+  }
+  data.class_names = p.class_names;
+}
+
+GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
+  refuse_after_fork();
+  const cli::DataRequest request(words, cli::DataAre::in_memory);
+  const int64_t num_nodes = count_nodes(p);
+  if (num_nodes >= (int64_t{1} << 32)) throw UserError("num_nodes", "must be less than 2^32");
+  GraphData made;
+  made.in_memory = true;
+  made.spec = "memory:" + p.name;
+  made.load = request.config.load;
+  Dataset& data = made.dataset;
+  data.name = p.name;
+  if (p.x) {
+    require_size("x", rows_of(p.x->shape(0)), num_nodes, "nodes");
+    const Shape shape = {num_nodes, rows_of(p.x->shape(1))};
+    if (shape[0] > 0 && shape[1] > 0)
+      data.features = Tensor(DType::f32, shape, keep_array(*p.x), const_cast<float*>(p.x->data()));
+  }
+  const auto ids = [&](const std::optional<Ids>& given, const char* where) {
+    return given ? Array<NodeId>(node_ids(*given, num_nodes, where)) : Array<NodeId>();
+  };
+  data.splits.train = ids(p.train, "train");
+  data.splits.val = ids(p.val, "val");
+  data.splits.test = ids(p.test, "test");
+  {
+    const nb::gil_scoped_release release;
+    data.graph = make_graph(p, num_nodes);
+  }
+  take_labels(p, data);
+  const nb::gil_scoped_release release;
+  validate(data, kHere);
+  data = complete_dataset(std::move(data), kHere, made.load);
+  return made;
+}
+
+GraphData load(const std::vector<std::string>& words) {
+  refuse_after_fork();
+  const cli::DataRequest request(words, cli::DataAre::to_be_read);
+  GraphData read;
+  read.spec = request.config.data;
+  read.load = request.config.load;
+  const nb::gil_scoped_release release;
+  read.dataset = load_dataset(read.spec, read.load);
+  return read;
+}
+
+// Returns the two ends of every edge, [2, num_edges], in the order in which the graph stores edges.
+nb::object edge_index(const GraphData& g) {
+  const Graph& graph = g.dataset.graph;
+  const int64_t count = graph.num_edges();
+  auto values = std::make_unique<int64_t[]>(static_cast<size_t>(2 * count));
+  {
+    const nb::gil_scoped_release release;
+    const Array<NodeId>& dst = graph.edge_dst();
+    std::copy_n(graph.col_idx().data(), count, values.get());
+    std::copy_n(dst.data(), count, values.get() + count);
+  }
+  const nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+  const size_t shape[] = {2, static_cast<size_t>(count)};
+  int64_t* memory = values.release();
+  return nb::cast(nb::ndarray<nb::numpy, int64_t>(memory, 2, shape, owner));
+}
+
+template <class T>
+nb::object tensor_view(const Tensor& tensor) {
+  if (!tensor.defined()) return nb::none();
+  std::vector<size_t> shape;
+  for (const int64_t n : tensor.shape()) shape.push_back(static_cast<size_t>(n));
+  return view(tensor.data<T>(), shape, std::make_shared<Tensor>(tensor));
+}
+
+template <class T>
+nb::object view_or_none(const Array<T>& array) {
+  return array.empty() ? nb::none() : view(array);
+}
+
+}  // namespace
+
+void add_data(nb::module_& m) {
+  nb::class_<Parts>(m, "Parts", "The arrays that a graph is made from.")
+      .def(nb::init<>())
+      .def_rw("name", &Parts::name)
+      .def_rw("src", &Parts::src, nb::arg().none())
+      .def_rw("dst", &Parts::dst, nb::arg().none())
+      .def_rw("num_nodes", &Parts::num_nodes)
+      .def_rw("edge_weight", &Parts::edge_weight, nb::arg().none())
+      .def_rw("edge_type", &Parts::edge_type, nb::arg().none())
+      .def_rw("x", &Parts::x, nb::arg().none())
+      .def_rw("y", &Parts::y, nb::arg().none())
+      .def_rw("targets", &Parts::targets, nb::arg().none())
+      .def_rw("num_classes", &Parts::num_classes)
+      .def_rw("class_names", &Parts::class_names)
+      .def_rw("train", &Parts::train, nb::arg().none())
+      .def_rw("val", &Parts::val, nb::arg().none())
+      .def_rw("test", &Parts::test, nb::arg().none());
+
+  nb::class_<GraphData>(m, "GraphData", "A data set: a graph with features, labels and splits.")
+      .def_prop_ro("name", [](const GraphData& g) { return g.dataset.name; })
+      .def_ro("spec", &GraphData::spec)
+      .def_ro("in_memory", &GraphData::in_memory)
+      .def_prop_ro("num_nodes", [](const GraphData& g) { return g.dataset.num_nodes(); })
+      .def_prop_ro("num_edges", [](const GraphData& g) { return g.dataset.graph.num_edges(); })
+      .def_prop_ro("num_features", [](const GraphData& g) { return g.dataset.num_features(); })
+      .def_prop_ro("num_classes", [](const GraphData& g) { return g.dataset.num_classes; })
+      .def_prop_ro("num_edge_types", [](const GraphData& g) { return g.dataset.graph.num_edge_types(); })
+      .def_prop_ro("class_names", [](const GraphData& g) { return g.dataset.class_names; })
+      .def_prop_ro("node_types", [](const GraphData& g) { return g.dataset.node_types; })
+      .def_prop_ro("node_offsets", [](const GraphData& g) { return g.dataset.node_offsets; })
+      .def_prop_ro("notes", [](const GraphData& g) { return g.dataset.notes; })
+      .def_prop_ro("node_names", [](const GraphData& g) { return g.dataset.node_names; })
+      .def_prop_ro("original_ids", [](const GraphData& g) { return view_or_none(g.dataset.original_ids); })
+      .def_prop_ro("x", [](const GraphData& g) { return tensor_view<float>(g.dataset.features); })
+      .def_prop_ro("y",
+                   [](const GraphData& g) {
+                     return g.dataset.multilabel() ? tensor_view<uint8_t>(g.dataset.targets)
+                                                   : view_or_none(g.dataset.labels);
+                   })
+      .def_prop_ro("train", [](const GraphData& g) { return view(g.dataset.splits.train); })
+      .def_prop_ro("val", [](const GraphData& g) { return view(g.dataset.splits.val); })
+      .def_prop_ro("test", [](const GraphData& g) { return view(g.dataset.splits.test); })
+      .def_prop_ro("edge_index", &edge_index)
+      .def_prop_ro("row_ptr", [](const GraphData& g) { return view(g.dataset.graph.row_ptr()); })
+      .def_prop_ro("col_idx", [](const GraphData& g) { return view(g.dataset.graph.col_idx()); })
+      .def_prop_ro("edge_weight", [](const GraphData& g) { return view_or_none(g.dataset.graph.edge_weight()); })
+      .def_prop_ro("edge_type", [](const GraphData& g) { return view_or_none(g.dataset.graph.edge_type()); })
+      .def(
+          "save", [](const GraphData& g, const std::string& path) { write_native(g.dataset, path); }, nb::arg("path"),
+          nb::call_guard<nb::gil_scoped_release>());
+
+  m.def("graph_from_parts", &from_parts, nb::arg("parts"), nb::arg("words"),
+        "Makes a data set from arrays. Arrays of the right type and layout are not copied.");
+  m.def("load", &load, nb::arg("words"), "Reads a data set; the words are options of the command line.");
+}
+
+}  // namespace nacre::python

@@ -1,0 +1,27 @@
+// Ctrl-C and other signals that a Python program handles, seen from C++ code that runs for long.
+#pragma once
+
+#include <optional>
+
+#include "common.h"
+
+namespace nacre::python {
+
+// Lets Python's signal handlers run from time to time. A handler that raises an exception, as that
+// of Ctrl-C does, ends the work; the exception is kept.
+class PythonInterrupt {
+ public:
+  // Returns whether a signal handler has raised an exception. The handlers run at most every 50 ms,
+  // because the interpreter's lock is needed for them. Must be called without that lock. Python
+  // runs handlers on its main thread only; on other threads the answer is always false.
+  bool came();
+
+  // Returns the exception, or None.
+  nb::object exception() const;
+
+ private:
+  std::optional<nb::python_error> error_;
+  double last_ = 0;
+};
+
+}  // namespace nacre::python

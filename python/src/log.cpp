@@ -1,0 +1,47 @@
+// Messages of the library go to a Python function.
+#include <nanobind/stl/string.h>
+
+#include <mutex>
+
+#include "common.h"
+#include "nacre/base/log.h"
+
+namespace nacre::python {
+namespace {
+
+class PythonLog final : public LogSink {
+ public:
+  explicit PythonLog(nb::object call) : call_(keep_alive(std::move(call))) {}
+
+  void line(LogKind kind, const std::string& text) override {
+    const nb::gil_scoped_acquire gil;
+    // The numbers are the levels of the module logging.
+    const int level = kind == LogKind::warning ? 30 : kind == LogKind::info ? 20 : 10;
+    try {
+      nb::handle(static_cast<PyObject*>(call_.get()))(level, text);
+    } catch (nb::python_error& error) {
+      // A message must not end the work that it is about. Ctrl-C counts later.
+      if (error.matches(PyExc_KeyboardInterrupt)) {
+        PyErr_SetInterrupt();
+        return;
+      }
+      error.discard_as_unraisable("nacre: a message could not be logged");
+    }
+  }
+
+ private:
+  std::shared_ptr<void> call_;
+};
+
+}  // namespace
+
+void add_log(nb::module_& m) {
+  m.def(
+      "set_log",
+      [](nb::object call) { set_log_sink(call.is_none() ? nullptr : std::make_shared<PythonLog>(std::move(call))); },
+      nb::arg("call").none(),
+      "Calls call(level, text) for every message, from any thread. The levels are those of the module logging. "
+      "None drops the messages.");
+}
+
+}  // namespace nacre::python

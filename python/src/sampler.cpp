@@ -1,0 +1,159 @@
+// Samplers alone, for programs that train with another library.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+#include <span>
+
+#include "common.h"
+#include "embedded.h"
+#include "nacre/base/error.h"
+#include "nacre/sample/sample.h"
+
+namespace nacre::python {
+namespace {
+
+using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The edges of a block as a list of pairs, [2, E], of local ids.
+nb::object edge_list(const Graph& block) {
+  const auto count = static_cast<size_t>(block.num_edges());
+  auto values = std::make_unique<int64_t[]>(2 * count);
+  {
+    const nb::gil_scoped_release release;
+    std::copy_n(block.col_idx().data(), count, values.get());
+    int64_t* dst = values.get() + count;
+    for (int64_t v = 0; v < block.num_dst(); ++v) std::fill(dst + block.row_ptr()[v], dst + block.row_ptr()[v + 1], v);
+  }
+  const nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+  const size_t shape[] = {2, count};
+  return nb::cast(nb::ndarray<nb::numpy, int64_t>(values.release(), 2, shape, owner));
+}
+
+struct PySample {
+  Sample sample;
+};
+
+class PySampler {
+ public:
+  PySampler(const GraphData& graph, const std::vector<std::string>& words) {
+    refuse_after_fork();
+    const cli::SampleRequest request(words);
+    batch_size_ = request.config.batch_size;
+    if (batch_size_ < 1) throw UserError("--batch-size", "must be at least 1");
+    SampleOptions options = request.config.sampling;
+    if (sampler_info(options.sampler).draws_subgraph && options.budget == 0) options.budget = batch_size_;
+    const nb::gil_scoped_release release;
+    sampler_ = std::make_unique<Sampler>(graph.dataset.graph, options);
+  }
+
+  PySample sample(const Ids& seeds, uint64_t epoch, uint64_t batch) const {
+    refuse_after_fork();
+    const int64_t nodes = sampler_->graph().num_nodes();
+    std::vector<NodeId> ids(seeds.shape(0));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const int64_t id = seeds.data()[i];
+      if (id < 0 || id >= nodes) throw UserError("nodes", "node " + std::to_string(id) + " does not exist");
+      ids[i] = static_cast<NodeId>(id);
+    }
+    std::vector<NodeId> sorted = ids;
+    std::sort(sorted.begin(), sorted.end());
+    if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+      throw UserError("nodes", "node " + std::to_string(*twice) + " occurs twice");
+    const nb::gil_scoped_release release;
+    std::unique_ptr<BatchSampler> idle = take_idle();
+    idle->begin(ids, {epoch, batch});
+    for (int hop = 0; hop < idle->hops(); ++hop) {
+      idle->pick(hop);
+      idle->insert(hop);
+      idle->reindex(hop);
+    }
+    PySample drawn{idle->finish()};
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(idle));
+    return drawn;
+  }
+
+  // Returns the nodes in the order of an epoch, as training takes them.
+  nb::object order(const Ids& nodes, uint64_t epoch) const {
+    std::vector<NodeId> ids(nodes.data(), nodes.data() + nodes.shape(0));
+    BatchOrder order(Array<NodeId>(std::move(ids)), batch_size_, sampler_->options().seed, true);
+    order.begin_epoch(epoch);
+    std::vector<int64_t> all;
+    for (int64_t b = 0; b < order.num_batches(); ++b) {
+      const std::span<const NodeId> batch = order.batch(b);
+      all.insert(all.end(), batch.begin(), batch.end());
+    }
+    return copied(all.data(), {all.size()});
+  }
+
+  int64_t batch_size() const { return batch_size_; }
+  bool draws_seeds() const { return sampler_->draws_seeds(); }
+  int layers() const { return sampler_->layers(); }
+
+ private:
+  // Several threads may sample at once. A batch sampler keeps its memory between batches.
+  std::unique_ptr<BatchSampler> take_idle() const {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return sampler_->make_batch_sampler();
+    std::unique_ptr<BatchSampler> last = std::move(idle_.back());
+    idle_.pop_back();
+    return last;
+  }
+
+  std::unique_ptr<Sampler> sampler_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<BatchSampler>> idle_;  // after sampler_, which they use
+  int64_t batch_size_ = 0;
+};
+
+const Graph& block_of(const PySample& s, size_t block) {
+  if (block >= s.sample.blocks.size()) throw nb::index_error("there is no such block");
+  return s.sample.blocks[block];
+}
+
+template <class T>
+nb::object part_of(const std::vector<Array<T>>& parts, size_t block) {
+  return block >= parts.size() || parts[block].empty() ? nb::none() : view(parts[block]);
+}
+
+}  // namespace
+
+void add_sampler(nb::module_& m) {
+  nb::class_<PySample>(m, "Sample", "The blocks of one mini-batch.")
+      .def_prop_ro("num_blocks", [](const PySample& s) { return s.sample.blocks.size(); })
+      .def_prop_ro("num_seeds", [](const PySample& s) { return s.sample.num_seeds; })
+      .def_prop_ro("nodes", [](const PySample& s) { return view(s.sample.vertices); })
+      .def_prop_ro(
+          "loss_scale",
+          [](const PySample& s) { return s.sample.loss_scale.empty() ? nb::none() : view(s.sample.loss_scale); })
+      .def("edge_index", [](const PySample& s, size_t block) { return edge_list(block_of(s, block)); })
+      .def("edges", [](const PySample& s, size_t block) { return part_of(s.sample.edges, block); })
+      .def("scale", [](const PySample& s, size_t block) { return part_of(s.sample.scale, block); })
+      .def("num_src", [](const PySample& s, size_t block) { return block_of(s, block).num_src(); })
+      .def("num_dst", [](const PySample& s, size_t block) { return block_of(s, block).num_dst(); });
+  nb::class_<PySampler>(m, "Sampler", "Draws the blocks of mini-batches.")
+      .def(nb::init<const GraphData&, const std::vector<std::string>&>(), nb::arg("graph"), nb::arg("words"))
+      .def("sample", &PySampler::sample, nb::arg("seeds"), nb::arg("epoch"), nb::arg("batch"))
+      .def("order", &PySampler::order, nb::arg("nodes"), nb::arg("epoch"))
+      .def_prop_ro("batch_size", &PySampler::batch_size)
+      .def_prop_ro("draws_seeds", &PySampler::draws_seeds)
+      .def_prop_ro("layers", &PySampler::layers);
+
+  nb::class_<cli::PlanTexts>(m, "PlanTexts", "What nacre plan shows.")
+      .def_ro("summary", &cli::PlanTexts::summary)
+      .def_ro("details", &cli::PlanTexts::details)
+      .def_ro("json", &cli::PlanTexts::json);
+  m.def(
+      "plan",
+      [](const GraphData& graph, const std::vector<std::string>& words) {
+        refuse_after_fork();
+        std::vector<std::string> all = words;
+        all.insert(all.begin(), "--data=" + graph.spec);
+        return cli::plan_texts(all, {graph.dataset, graph.spec, graph.load});
+      },
+      nb::arg("graph"), nb::arg("words"), nb::call_guard<nb::gil_scoped_release>(),
+      "Plans a run; the words are options of nacre plan.");
+}
+
+}  // namespace nacre::python

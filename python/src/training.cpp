@@ -1,0 +1,221 @@
+// Training, and the use of trained weights.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "common.h"
+#include "embedded.h"
+#include "interrupt.h"
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/trace.h"
+#include "nacre/base/warnings.h"
+#include "nacre/report/page.h"
+#include "nacre/train/checkpoint.h"
+#include "nacre/train/metrics.h"
+#include "nacre/train/trained_model.h"
+#include "nacre/train/trainer.h"
+#include "nacre/train/vertex_model.h"
+#include "options.h"
+#include "train_result.h"
+
+namespace nacre::python {
+namespace {
+
+nb::dict report_dict(const EpochReport& report) {
+  const auto number = [](double value) { return std::isnan(value) ? nb::none() : nb::object(nb::float_(value)); };
+  nb::dict d;
+  d["epoch"] = report.epoch;
+  d["loss"] = report.loss;
+  d["lr"] = report.lr;
+  d["seconds"] = report.seconds;
+  d["train"] = number(report.scores.train);
+  d["val"] = number(report.scores.val);
+  d["test"] = number(report.scores.test);
+  return d;
+}
+
+// Calls the Python function after every epoch. Training ends if it returns False.
+std::function<bool(const EpochReport&)> after_epoch(const nb::object& call) {
+  if (call.is_none()) return nullptr;
+  return [call = keep_alive(call)](const EpochReport& report) {
+    const nb::gil_scoped_acquire gil;
+    const nb::object answer = nb::handle(static_cast<PyObject*>(call.get()))(report_dict(report));
+    return !answer.is(nb::handle(Py_False));
+  };
+}
+
+// Returns the data of a run; reads them if the program has not.
+Dataset data_of(const GraphData* graph, RunConfig& config) {
+  if (graph == nullptr) return load_dataset(config.data, config.load);
+  config.data = graph->spec;
+  config.load = graph->load;
+  return graph->dataset;
+}
+
+void refuse_recommendation(const Dataset& dataset) {
+  if (is_recommendation(dataset)) {
+    throw UserError(dataset.name, "has users and items, for which Python has no training yet",
+                    "train with the command line: python -m nacre train");
+  }
+}
+
+struct Trained {
+  std::string result;                  // JSON
+  std::string folder;                  // of the run
+  nb::object stopped_by = nb::none();  // the exception that a signal handler has raised
+  GraphData graph;
+};
+
+Trained train_model(const GraphData* graph, const std::vector<std::string>& words, const nb::object& call) {
+  refuse_after_fork();
+  std::vector<std::string> all = words;
+  if (graph != nullptr) all.insert(all.begin(), "--data=" + graph->spec);
+  cli::TrainRequest request(all, graph != nullptr ? cli::DataAre::in_memory : cli::DataAre::to_be_read);
+  cli::TrainCommand& settings = request.settings();
+  settings.config.folder = std::filesystem::current_path().string();
+  PythonInterrupt interrupt;
+  settings.trainer.after_epoch = after_epoch(call);
+  settings.trainer.interrupted = [&] { return interrupt.came(); };
+  Trained trained;
+  {
+    const nb::gil_scoped_release release;
+    if (!settings.trace.empty()) trace_start(settings.trace);
+    Dataset dataset = data_of(graph, settings.config);
+    refuse_recommendation(dataset);
+    request.check_data(dataset);
+    if (graph != nullptr)
+      trained.graph = *graph;
+    else
+      trained.graph = {dataset, settings.config.data, settings.config.load, false};
+    const auto session = make_session(std::move(dataset), settings.config, cli::needs_of(settings, ""));
+    cli::show_session(*session);
+    cli::take_first_weights(settings, *session);
+    session->start();
+    const TrainResult result = train(*session, settings.trainer);
+    if (!settings.trace.empty()) trace_write(settings.trace);
+    trained.folder = settings.trainer.run_folder;
+    trained.result = cli::train_result_json(*session, result, trained.folder, nullptr);
+    cli::write_result(*session, trained.result, trained.folder, nullptr);
+  }
+  trained.stopped_by = interrupt.exception();
+  return trained;
+}
+
+// A model with the weights of a run, ready to score all nodes of a graph.
+class Predictor {
+ public:
+  Predictor(const GraphData* graph, const std::string& path, const std::string& device, bool embeddings) {
+    refuse_after_fork();
+    RunConfig config;
+    config.device = cli::device_name(device);
+    const nb::gil_scoped_release release;
+    cli::apply_execution(config);
+    const TrainedModel trained = read_trained_model(path);
+    apply_config_json(trained.config_json, trained.file, config);
+    if (graph == nullptr && config.data.starts_with("memory:")) {
+      throw UserError(path, "was trained on a graph of a Python program, which is not stored with it",
+                      "give the graph: nacre.load_run(path, graph)");
+    }
+    Dataset dataset = data_of(graph, config);
+    refuse_recommendation(dataset);
+    SessionNeeds needs;
+    needs.training = false;
+    needs.embeddings = embeddings;
+    session_ = make_session(std::move(dataset), config, needs);
+    load_weights(trained.read_weights(), trained.file, session_->parameters());
+    session_->start();
+  }
+
+  ~Predictor() {
+    const nb::gil_scoped_release release;  // threads that end may have a last message
+    session_.reset();
+  }
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+
+  nb::object scores() {
+    const float* values = compute();
+    return copied(values, {nodes(), static_cast<size_t>(session_->config().model.out_dim)});
+  }
+
+  nb::object embeddings() {
+    const float* values = nullptr;
+    {
+      const nb::gil_scoped_release release;
+      session_->predict();
+      values = session_->embeddings();
+    }
+    return copied(values, {nodes(), static_cast<size_t>(session_->embedding_width())});
+  }
+
+  std::map<std::string, double> evaluate() {
+    const float* values = compute();
+    const Dataset& d = session_->dataset();
+    const auto of = [&](const Array<NodeId>& ids) { return score(session_->metric(), d, values, ids.span()); };
+    return {{"train", of(d.splits.train)}, {"val", of(d.splits.val)}, {"test", of(d.splits.test)}};
+  }
+
+  std::string metric() const { return session_->metric(); }
+  bool multilabel() const { return session_->config().model.loss == "bce"; }
+  std::vector<std::string> class_names() const { return session_->config().class_names; }
+
+ private:
+  size_t nodes() const { return static_cast<size_t>(session_->dataset().num_nodes()); }
+  const float* compute() {
+    const nb::gil_scoped_release release;
+    return session_->predict();
+  }
+
+  std::unique_ptr<VertexModel> session_;
+};
+
+nb::dict read_tensors(const std::string& path) {
+  const TrainedModel trained = read_trained_model(path);
+  nb::dict tensors;
+  for (const auto& [name, tensor] : trained.read_weights()) {
+    std::vector<size_t> shape;
+    for (const int64_t n : tensor.shape()) shape.push_back(static_cast<size_t>(n));
+    tensors[name.c_str()] = copied(tensor.data<float>(), shape);
+  }
+  return tensors;
+}
+
+}  // namespace
+
+void add_training(nb::module_& m) {
+  nb::class_<Trained>(m, "Trained", "The outcome of a training run.")
+      .def_ro("result", &Trained::result, "The results as JSON, as nacre train --json prints them.")
+      .def_ro("folder", &Trained::folder)
+      .def_ro("stopped_by", &Trained::stopped_by, "The exception of a signal handler that ended the run, or None.")
+      .def_ro("graph", &Trained::graph);
+  m.def("train", &train_model, nb::arg("graph").none(), nb::arg("words"), nb::arg("after_epoch").none(),
+        "Trains a model. The words are options of nacre train. after_epoch(report) is called after every epoch and "
+        "ends the training by returning False. The graph may be None if the words name the data.");
+  nb::class_<Predictor>(m, "Predictor", "A model with the weights of a run, ready to score all nodes of a graph.")
+      .def(nb::init<const GraphData*, const std::string&, const std::string&, bool>(), nb::arg("graph").none(),
+           nb::arg("path"), nb::arg("device"), nb::arg("embeddings"))
+      .def("scores", &Predictor::scores, "Returns the scores of all nodes and classes, float32.")
+      .def("embeddings", &Predictor::embeddings, "Returns the input of the last layer of all nodes, float32.")
+      .def("evaluate", &Predictor::evaluate, "Returns the scores of the training, validation and test nodes.")
+      .def_prop_ro("metric", &Predictor::metric)
+      .def_prop_ro("multilabel", &Predictor::multilabel)
+      .def_prop_ro("class_names", &Predictor::class_names);
+  m.def(
+      "report",
+      [](const std::vector<std::string>& folders) {
+        std::vector<RunRecord> runs;
+        for (const std::string& folder : folders) runs.push_back(read_run_record(folder));
+        return report_page(runs);
+      },
+      nb::arg("folders"), nb::call_guard<nb::gil_scoped_release>(), "Returns an HTML page about these run folders.");
+  m.def("read_weights", &read_tensors, nb::arg("path"), "Returns the weights of a run by name.");
+}
+
+}  // namespace nacre::python

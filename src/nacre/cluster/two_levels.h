@@ -1,0 +1,38 @@
+// The communicators of ranks of which some are threads of one process and others are in other
+// processes. Rows for ranks of the same process are copied straight from memory to memory, or from
+// GPU to GPU; all others travel in packets.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "nacre/cluster/communicator.h"
+#include "nacre/cluster/rank_memory.h"
+
+namespace nacre {
+
+class PacketHub;
+
+// The ranks of this process.
+struct ProcessRanks {
+  std::vector<int> process_of;                   // the process of each rank of all processes
+  std::vector<int> own;                          // the ranks of this process, ascending
+  std::vector<std::shared_ptr<PacketHub>> hubs;  // of each of them (rank_router.h)
+};
+
+// Gets the communicator of a rank that moves host memory, and returns one that moves memory of the
+// device of the rank.
+using StageRank = std::function<std::unique_ptr<Communicator>(int rank, std::unique_ptr<Communicator> host)>;
+
+// Returns the communicators of the ranks of this process. All processes call this equally often.
+// `memory` is that of all ranks, of which this process moves its own; null means host memory. The
+// hubs must outlive the communicators.
+//
+// Sums and texts travel in packets. So do rows that are added (ExchangeRequest::adds), because they
+// are added in the order of all ranks. All ranks agree on one failure, wherever it is noticed.
+std::vector<std::unique_ptr<Communicator>> connect_two_levels(const ProcessRanks& ranks,
+                                                              const std::shared_ptr<RankMemory>& memory,
+                                                              const StageRank& stage, double timeout);
+
+}  // namespace nacre

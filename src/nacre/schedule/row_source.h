@@ -1,0 +1,46 @@
+// RowSource: where stage K finds feature rows that are not all in memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "nacre/sample/sample.h"
+
+namespace nacre {
+
+// The place of a batch among all batches of a run.
+struct BatchTurn {
+  uint64_t epoch = 0;
+  int64_t index = 0;  // number of the batch in its epoch
+
+  bool operator==(const BatchTurn&) const = default;
+};
+
+// The batches of a run are asked for in their order, several at a time. Any thread may call the
+// functions, unless something else is said.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // Says that the batches from `first` on of an epoch come next and, with `more`, those of the
+  // following epoch after them. Batches of earlier calls that are not over are dropped, and no
+  // other thread may use the source during the call.
+  virtual void begin(BatchTurn first, bool more) = 0;
+  // Says that the epoch that was announced by `more` has begun, and whether another one follows it.
+  virtual void go_on(bool more) = 0;
+  // Returns whether the rows of a batch can be looked up. If reading has failed, they can, and
+  // look_up() throws.
+  virtual bool ready(BatchTurn batch) = 0;
+  // Waits until ready(batch).
+  virtual void wait(BatchTurn batch) = 0;
+  // Lets `call` be called whenever ready() becomes true for a batch. When listen() returns, the
+  // function that was given before is not called any more.
+  virtual void listen(std::function<void()> call) = 0;
+  // Copies rows of a batch to `to`, `stride` bytes apart. They are the rows of `ids`, which stand
+  // at position `first` and after it among the vertices of the batch. Throws what reading threw.
+  virtual void look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to, int64_t stride) = 0;
+  // Says that all rows of a batch were looked up.
+  virtual void release(BatchTurn batch) = 0;
+};
+
+}  // namespace nacre

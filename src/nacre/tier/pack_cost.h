@@ -1,0 +1,33 @@
+// When packing pays: rows of a group of batches are written next to each other in the order of
+// their batches, so that they are read without the rest of their pages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nacre/tier/row_file.h"
+
+namespace nacre {
+
+// Bytes per second of a disk.
+struct DiskRates {
+  double pages = 0;  // reads of single pages at random places
+  double runs = 0;   // reads of long runs
+  double writes = 0;
+};
+// Measures the rates with a few megabytes: reads of `file`, and writes to an unnamed file in
+// `folder`. `writes` is 0 if nothing can be written there.
+DiskRates measure_rates(const RowFile& file, const std::string& folder);
+
+// What a group of batches reads.
+struct GroupReads {
+  int64_t rows = 0;            // rows that are read, for each batch
+  int64_t pages = 0;           // pages that hold these rows, for each batch
+  int64_t distinct_pages = 0;  // pages that hold them, each counted once
+};
+// Return the seconds of reading the rows of a group where they lie, and of packing and reading
+// them.
+double seconds_in_place(const GroupReads& reads, const RowLayout& layout, const DiskRates& rates);
+double seconds_packed(const GroupReads& reads, const RowLayout& layout, const DiskRates& rates);
+
+}  // namespace nacre

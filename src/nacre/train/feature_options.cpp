@@ -1,0 +1,127 @@
+#include "nacre/train/feature_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "nacre/base/error.h"
+#include "nacre/base/parallel.h"
+#include "nacre/place/placement.h"
+#include "nacre/tensor/narrow_floats.h"
+#include "nacre/train/near_sampling.h"
+#include "nacre/train/room.h"
+
+namespace nacre {
+namespace {
+
+constexpr int64_t kChunk = 1 << 18;
+
+// Returns the values of a table of 16-bit floats as f32.
+Tensor widened(const Tensor& table) {
+  Tensor wide(DType::f32, table.shape());
+  const auto* from = static_cast<const uint16_t*>(table.raw());
+  parallel_for(table.size(), kChunk,
+               [&](int64_t b, int64_t e) { widen(table.dtype(), from + b, wide.data<float>() + b, e - b); });
+  return wide;
+}
+
+}  // namespace
+
+DType feature_type(const std::string& name) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    if (dtype_name(type) == name) return type;
+  }
+  throw UserError("--feature-type", "unknown type '" + name + "'", "choose f32, bf16 or f16");
+}
+
+namespace {
+
+// What is drawn depends on which rows are near, so that must not depend on free memory.
+void check_locality(const RunConfig& config) {
+  const FeatureOptions& f = config.features;
+  const double scale = locality_scale(f.locality);
+  if (scale == 0) return;
+  const SampleOptions& s = config.sampling;
+  if (f.budget.empty())
+    throw UserError("--locality", "needs --feature-budget, which decides what is near", "add it, for example 2G");
+  if (sampler_info(s.sampler).draws_subgraph)
+    throw UserError("--locality", "is for the samplers neighbor and layer; GraphSAINT draws a whole subgraph",
+                    "leave it out");
+  if (!s.fanout.empty() && std::all_of(s.fanout.begin(), s.fanout.end(), [](int k) { return k < 0; }))
+    throw UserError("--locality", "has no effect if all neighbours are taken", "leave it out, or give a --fanout");
+  if (scale < 0 && config.deterministic)
+    throw UserError("--locality", "auto follows measured times, which --deterministic must not depend on",
+                    "give a number, for example 4");
+  if (config.sample_on == "device")
+    throw UserError("--locality", "is for neighbours that are drawn on the host", "leave --sample-on device out");
+}
+
+// Rows that stay on disk are gathered on the host for each batch. Nothing decides yet which of them
+// a GPU keeps, and which the host keeps for it. The options are refused even if the features would
+// fit in the budget, so that the answer does not depend on the data.
+void check_host_budget(const RunConfig& config) {
+  if (config.host_budget <= 0) return;
+  const FeatureOptions& f = config.features;
+  if (feature_type(f.type) != DType::f32)
+    throw UserError("--host-budget",
+                    "cannot be given together with --feature-type " + f.type + ", because rows on disk are f32",
+                    "leave one of the two out");
+  for (const auto& [option, given] : {std::pair{"--feature-budget", !f.budget.empty()},
+                                      {"--placement", f.placement != "auto"},
+                                      {"--locality", locality_scale(f.locality) != 0},
+                                      {"--host-rows", f.host_rows != "auto"}}) {
+    if (!given) continue;
+    throw UserError(option, "does not work together with --host-budget yet, which lets rows stay on disk",
+                    "leave one of the two out");
+  }
+}
+
+}  // namespace
+
+void check_feature_options(const RunConfig& config) {
+  check_host_budget(config);
+  check_locality(config);
+  const FeatureOptions& f = config.features;
+  const bool narrow = feature_type(f.type) != DType::f32;
+  if (f.placement != "auto") placement_method(f.placement);
+  if (f.host_rows != "auto" && f.host_rows != "link" && f.host_rows != "copy")
+    throw UserError("--host-rows", "unknown way '" + f.host_rows + "'", "choose auto, link or copy");
+  if (!f.budget.empty() && config.features_on != "auto")
+    throw UserError("--feature-budget", "cannot be given together with --features-on " + config.features_on,
+                    "give one of the two");
+  if (f.placement != "auto" && config.features_on != "auto")
+    throw UserError("--placement", "has no effect with --features-on " + config.features_on, "leave one of them out");
+  if (f.host_rows != "auto" && config.features_on == "device")
+    throw UserError("--host-rows", "has no effect with --features-on device", "leave one of them out");
+  if (f.budget.size() > 1)
+    throw UserError("--feature-budget",
+                    fmt::format("has {} numbers, but mini-batches train on one device", f.budget.size()),
+                    "give one number");
+  if (config.load.features_file != "learned") return;
+  const bool budget = !f.budget.empty();
+  if (!narrow && !budget && f.placement == "auto" && f.host_rows == "auto") return;
+  throw UserError(narrow                  ? "--feature-type"
+                  : budget                ? "--feature-budget"
+                  : f.placement != "auto" ? "--placement"
+                                          : "--host-rows",
+                  "learned features are weights, which are always f32 and in device memory", "leave it out");
+}
+
+void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32) {
+  const DType type = feature_type(config.features.type);
+  const Tensor& given = dataset.features;
+  if (type == DType::f32 || !given.defined()) return;
+  require_room(config, given.size() * 2, "features stored as " + config.features.type);
+  Tensor stored(type, given.shape());
+  const int64_t bad = narrow(type, given.data<float>(), static_cast<uint16_t*>(stored.raw()), given.size());
+  if (bad >= 0) {
+    throw UserError("--feature-type",
+                    fmt::format("feature {} of node {} is {}, which {} cannot hold", bad % given.row_size(),
+                                bad / given.row_size(), given.data<float>()[bad], config.features.type),
+                    type == DType::f16 ? "use bf16 or f32" : "use f32");
+  }
+  dataset.features = keep_f32 ? widened(stored) : stored;
+}
+
+}  // namespace nacre

@@ -1,0 +1,21 @@
+// The options that say as what features are stored and where their rows lie.
+#pragma once
+
+#include <string>
+
+#include "nacre/data/dataset.h"
+#include "nacre/tensor/dtype.h"
+#include "nacre/train/config.h"
+
+namespace nacre {
+
+// Returns the type of that name. Throws UserError unless it is f32, bf16 or f16.
+DType feature_type(const std::string& name);
+// Throws UserError if --feature-type, --feature-budget, --placement or --host-rows has an unknown
+// value, or if one of them contradicts --features-on or --host-budget.
+void check_feature_options(const RunConfig& config);
+// Stores the features of the data set as --feature-type says. With `keep_f32` they stay f32, but
+// have the values that storing leaves.
+void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32);
+
+}  // namespace nacre

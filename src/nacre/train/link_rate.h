@@ -1,0 +1,17 @@
+// The rate at which rows of other ranks come in, measured before a run begins.
+#pragma once
+
+#include "nacre/engine/backend.h"
+#include "nacre/kernel/rank_links.h"
+#include "nacre/partition/local_graph.h"
+
+namespace nacre {
+
+// Exchanges rows of the rank's halo a few times and returns the bytes per second of the fastest
+// time. The rate is rounded to a power of two, so that small differences between runs change no
+// plan; on a busy machine, rates still differ by more than that. Returns 0 if too few rows travel
+// to tell. All ranks must call this together; each gets a rate of its own. `backend` is where the
+// values of the rank lie.
+double measure_link(RankLinks& links, const LocalGraph& local, Backend& backend);
+
+}  // namespace nacre

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Kills and stops random ranks of `mpirun -n 4 nacre train` at random times. All processes must
+end in time with one message that names the rank, and the newest checkpoint must be whole. The run
+then continues on one to four ranks and must reach the score of a run that nobody disturbed.
+
+    NACRE_FAULT_REPEATS=50 python3 tests/apps/rank_faults_test.py build/release/nacre -v
+
+kills 50 ranks and stops 10; without the variable there are 2 and 1. NACRE_FAULT_SEED chooses
+other ranks and times.
+"""
+import os
+import random
+import re
+import signal
+import sys
+import time
+
+import cli
+from launched import SOON, LaunchedTest
+
+RANKS = 4
+TIMEOUT = 3  # seconds of --comm-timeout; on a busy disk, a checkpoint may take a few seconds
+REPEATS = int(os.environ.get("NACRE_FAULT_REPEATS", "2"))
+SEED = int(os.environ.get("NACRE_FAULT_SEED", "1"))
+EPOCHS = 60
+TRAIN = ("train", "--data", "twin:cora", "--model", "gcn", "--hidden", 16, "--dropout", 0.3, "--epochs", EPOCHS)
+
+
+class Faults(LaunchedTest):
+    def setUp(self):
+        super().setUp()
+        self.undisturbed = self.ok(*TRAIN, "--checkpoint", "undisturbed", "--device", "cpu", "--json", "-q").last_json()
+        self.ends, self.lost, self.late = [], 0, 0
+
+    def begin(self, run):
+        """Starts a run and returns its launcher and the processes of its ranks."""
+        process = self.start_launched(RANKS, *TRAIN, "--checkpoint", run, "--checkpoint-every", 3, "--comm-timeout", TIMEOUT,
+                                      "--threads", 1)
+        patience = time.monotonic() + 30
+        ranks = {}
+        while len(ranks) < RANKS:
+            self.assertLess(time.monotonic(), patience, "the ranks do not start")
+            ranks = self.processes_of(process)
+        return process, ranks
+
+    def end(self, process, ranks, limit):
+        """Returns what the run has printed. All processes must end within `limit` seconds."""
+        began = time.monotonic()
+        try:
+            process.wait(timeout=limit)
+            while any(map(cli.exists, ranks.values())) and time.monotonic() - began < limit:
+                time.sleep(0.02)
+            left = [rank for rank, number in ranks.items() if cli.exists(number)]
+            self.assertEqual(left, [], "ranks that have not ended")
+        finally:
+            for number in ranks.values():
+                if cli.exists(number):
+                    os.kill(number, signal.SIGKILL)
+        self.ends.append(time.monotonic() - began)
+        return self.read("stderr.txt").decode(errors="replace")
+
+    def continues(self, run, ranks):
+        """Checks the newest checkpoint of a run, continues the run, and compares its score."""
+        if list((self.dir / run).glob("epoch-*")):
+            self.ok("eval", "--checkpoint", run, "--json", "-q")
+        else:
+            self.lost += 1
+        again = (*TRAIN, "--checkpoint", run, "--resume", "--json", "-q")
+        made = (self.ok(*again, "--device", "cpu") if ranks == 1 else self.launched(ranks, *again, "--threads", 1)).last_json()
+        self.assertEqual([m["epoch"] for m in self.metrics(run)], list(range(1, EPOCHS + 1)))
+        for score in ("test_acc", "val_acc", "last_test_acc"):
+            self.assertAlmostEqual(made[score], self.undisturbed[score], delta=0.003, msg=f"{run} on {ranks} ranks, {score}")
+        left = [name for name in self.files() if name.startswith(run + "/") and ".tmp" in name]
+        self.assertEqual(left, [], "files that were not written to their end")
+
+    def disturb(self, number, repeats, limit, message):
+        # In every second run, a rank is killed at any time, also while the run starts. In the other
+        # runs, a rank is disturbed while it trains, because MPI itself notices late that a rank was
+        # stopped at its start.
+        dice = random.Random(SEED * 1000 + number)
+        for i in range(repeats):
+            rank = i % RANKS if i < RANKS else dice.randrange(RANKS)
+            run = f"{number.name}-{i}"
+            wait_for_start = number == signal.SIGSTOP or i % 2 == 0
+            process, ranks = self.begin(run)
+            if wait_for_start:
+                self.wait_for_epochs(process, run, 1)
+            delay = dice.random() * (0.4 if wait_for_start else 2)
+            time.sleep(delay)
+            with self.subTest(rank=rank, delay=delay, run=i):
+                if process.poll() is not None:
+                    self.late += 1
+                    self.assertEqual(process.returncode, 0, self.read("stderr.txt"))
+                else:
+                    try:
+                        os.kill(ranks[rank], number)
+                    except ProcessLookupError:
+                        self.late += 1
+                    text = self.end(process, ranks, limit)
+                    # The rank had already ended when it was to be killed.
+                    if process.returncode == 0:
+                        self.late += 1
+                    else:
+                        self.assertRegex(text, message.format(rank=rank))
+                        # The program names the failed rank at most once. The launcher may name it,
+                        # too.
+                        self.assertLessEqual(len(self.errors(text)), 1, text)
+                        self.assertEqual(set(re.findall(r"nacre: rank (\d):", text)) - {str(rank)}, set(), text)
+                self.continues(run, 1 + i % RANKS)
+        print(f"{repeats} × {number.name}: {self.lost} before the first checkpoint, {self.late} when the run had ended; all "
+              f"processes ended within {max(self.ends, default=0):.1f} s", file=sys.stderr)
+
+    def test_killed_ranks(self):
+        # Usually mpirun notices the killed rank before the other ranks do.
+        self.disturb(signal.SIGKILL, REPEATS, SOON, r"rank {rank} with PID|nacre: rank {rank}:")
+
+    def test_stopped_ranks(self):
+        self.disturb(signal.SIGSTOP, max(1, REPEATS // 5), SOON + TIMEOUT,
+                     r"nacre: rank {rank}: it keeps other ranks waiting for more than 3 s and does not answer")
+
+
+if __name__ == "__main__":
+    cli.main()

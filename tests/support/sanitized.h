@@ -1,0 +1,24 @@
+// Says whether a sanitizer watches the tests. Tests of values are many times slower under a
+// sanitizer, which looks for other faults than wrong values, so it sees a part of their cases.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+
+namespace nacre::test {
+
+// Returns whether this program was compiled with the address sanitizer, or runs under a tool of
+// compute-sanitizer (`gpu_test.sh --sanitize` sets NACRE_SANITIZED).
+inline bool sanitized() {
+#ifdef __SANITIZE_ADDRESS__
+  return true;
+#else
+  return std::getenv("NACRE_SANITIZED") != nullptr;
+#endif
+}
+
+// Returns `stride` if a sanitizer watches, otherwise 1. A loop that takes every stride-th case
+// gives a sanitizer that part of them.
+inline size_t sanitized_stride(size_t stride) { return sanitized() ? stride : 1; }
+
+}  // namespace nacre::test
