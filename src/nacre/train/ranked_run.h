@@ -39,8 +39,8 @@ struct RankOrder {
   double lr = 0;
 };
 
-// What the ranks are made anew by: how the nodes are dealt out, and which ranks compute in bf16.
-// Rank 0 sends it to other processes.
+// The settings with which ranks are made anew: how the nodes are dealt out, and which ranks compute
+// in bf16. Rank 0 sends them to other processes.
 struct NewShares {
   std::vector<double> shares;
   double row_work = 0;     // what a vertex counts beside its in-edges (PartitionOptions)
