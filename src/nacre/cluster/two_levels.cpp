@@ -10,11 +10,11 @@
 namespace nacre {
 namespace {
 
-// The communicators of both levels, which calls share.
+// The communicators of both levels. All calls of a rank share one object.
 struct Levels {
   std::unique_ptr<Communicator> near, far;
 
-  // All ranks agree on a failure first. Then those that wait in this process hear of it.
+  // All ranks agree on a failure first. Then the ranks that wait in this process are told of it.
   RankFailure pass_on(const RankFailure& failure) const {
     RankFailure agreed = far->pass_on(failure);
     if (!near->failed()) near->abort(agreed.what());

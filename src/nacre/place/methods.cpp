@@ -17,14 +17,14 @@ const Graph& graph_of(const PlacementRequest& request) {
   return *request.accesses.graph;
 }
 
-// Returns the capacities of some devices.
+// Returns the numbers of rows that the given devices can hold.
 std::vector<int64_t> capacities(const PlacementRequest& request, std::span<const int> devices) {
   std::vector<int64_t> rows;
   for (const int d : devices) rows.push_back(request.device_rows[static_cast<size_t>(d)]);
   return rows;
 }
 
-// Algorithm 1 in every group, with whatever values stand for how often rows are read.
+// Runs Algorithm 1 in every group. `values` says how often each row is read, or stands for that.
 PlacedRows spread_by(const PlacementRequest& request, std::span<const float> values) {
   PlacedRows placed;
   placed.order = rank_vertices(values);

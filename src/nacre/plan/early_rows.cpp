@@ -19,7 +19,7 @@ bool walks_edges(KernelKind kind) {
          kind == KernelKind::softmax_grad || kind == KernelKind::map_edges;
 }
 
-// Kernels in which each row depends on no other row of the result.
+// Returns whether each row of the kernel's result depends on no other row of the result.
 bool has_free_rows(const Kernel& k) {
   if (k.kind == KernelKind::map || k.kind == KernelKind::matmul) return true;
   return walks_edges(k.kind) && k.direction == Direction::by_dst;
@@ -60,7 +60,7 @@ class Waiting {
     return least;
   }
 
-  // Returns the share of the work that these rows are.
+  // Returns these rows' share of the kernel's work.
   double share() const {
     const int64_t early = rows();
     if (!walks_edges(k_.kind)) return ratio(early, walked_rows(plan_, k_, blocks_));

@@ -37,7 +37,8 @@ DType feature_type(const std::string& name) {
 
 namespace {
 
-// What is drawn depends on which rows are near, so that must not depend on free memory.
+// With --locality, samples depend on which rows are near. So where rows lie must not depend on how
+// much memory is free.
 void check_locality(const RunConfig& config) {
   const FeatureOptions& f = config.features;
   const double scale = locality_scale(f.locality);

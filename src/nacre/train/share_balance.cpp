@@ -13,7 +13,7 @@
 namespace nacre {
 namespace {
 
-// By how much a step must become shorter before a device is left out.
+// A step must become shorter by this share of its time before a device is left out.
 constexpr double kWorthLeavingOut = 0.05;
 // Parts with this many vertices each move by 1 − 1/e of the way to the shares that balance. Smaller
 // parts move less, because their times say less.
