@@ -1,4 +1,4 @@
-// nacre bench nugnn: the command, and what its tables share.
+// Defines the command nacre bench nugnn, and what its tables share.
 #include "bench_nugnn.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace nacre::cli {
 namespace {
 
-// What can be measured. Several figures and tables of the paper come from one sweep.
+// Lists what can be measured. Several figures and tables of the paper come from one sweep.
 struct NugnnFigure {
   std::string name;
   void (*measure)(const NugnnCommand& c, Tables& tables);

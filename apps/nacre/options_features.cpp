@@ -1,4 +1,4 @@
-// The options that say where the features of mini-batches lie.
+// Adds the options that say where the features of mini-batches lie.
 #include <fmt/format.h>
 
 #include "nacre/place/placement.h"
@@ -7,7 +7,7 @@
 namespace nacre::cli {
 namespace {
 
-// `text` has a size for each device.
+// Sets the budget of each device from `text`, which has one size for each.
 void set_feature_budget(const std::string& text, FeatureOptions& f) {
   f.budget.clear();
   for (const std::string& size : split_list(text, ',')) f.budget.push_back(parse_size("--feature-budget", size));

@@ -77,7 +77,7 @@ std::vector<PlannedCall> calls_of(const Plan& plan, const std::vector<StepCall>&
 
 // Returns a table line for each memory that ranks share.
 std::string memories_text(const RanksSummary& s) {
-  // By the name of a memory: the bytes that ranks need there, and the limit.
+  // Maps the name of a memory to the bytes that ranks need there, and to the limit.
   std::map<std::string, std::pair<int64_t, int64_t>> needed;
   for (const PlannedRank& rank : s.ranks) {
     auto& [bytes, limit] = needed[rank.memory];

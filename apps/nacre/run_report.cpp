@@ -1,4 +1,4 @@
-// nacre report: runs as one HTML page.
+// Defines nacre report, which writes one HTML page about runs.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// nacre simulate: predicts training on hardware that is described and need not exist.
+// Defines nacre simulate, which predicts training on hardware that is described and need not exist.
 #include "nacre/train/simulate.h"
 
 #include <fmt/format.h>

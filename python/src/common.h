@@ -23,8 +23,7 @@ struct GraphData {
   Dataset dataset;
   std::string spec;  // what the program would give as --data, or "memory:NAME"
   LoadOptions load;
-  bool in_memory = false;  // true if the data set was made from arrays, so that it cannot be read
-                           // again
+  bool in_memory = false;  // true if made from arrays; then it cannot be read again
 };
 
 // Every function that may start threads calls this first. The threads of a process are not copied
