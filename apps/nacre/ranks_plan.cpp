@@ -141,7 +141,7 @@ std::string planned_ranks_text(const RanksSummary& s) {
   const bool measured = std::all_of(s.ranks.begin(), s.ranks.end(), [](const auto& r) { return r.measured_rates; });
   std::string text = fmt::format("{:<10}{} predicted for a step of all ranks ({})\n", "ranks", human_seconds(s.step),
                                  measured ? "with the measured rates of these devices"
-                                          : "with the rates of ordinary devices; nacre profile measures these");
+                                          : "with the rates of ordinary devices; nacre profile measures this machine");
   text +=
       fmt::format("  {:>4} {:<14} {:>7} {:>12} {:>14} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n", "rank", "device",
                   "share", "nodes", "edges", "halo", "memory", "received", "step", "computing", "moving", "waiting");

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Tests features that stay on disk because of --host-budget: the same weights as with all features
-in
-memory, resuming, the bill, packing, and what happens if the disk or the file fails.
+in memory, resuming, the bill, packing, and what happens if the disk or the file fails.
 
     disk_test.py PROGRAM FAULTS_LIBRARY
 """

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Tests nacre report: every figure on the page is that of a file of the run, the page needs nothing
-else,
-and people can reach everything by keyboard and screen reader."""
+else, and people can reach everything by keyboard and screen reader."""
 import html.parser
 import json
 import re

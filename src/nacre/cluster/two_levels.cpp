@@ -89,7 +89,7 @@ class TwoLevels final : public Communicator {
       : Communicator(far->rank(), far->size()),
         levels_(std::make_shared<Levels>(Levels{std::move(near), std::move(far)})),
         is_near_(std::move(is_near)) {
-    NACRE_CHECK(levels_->near->rank() == rank(), "a rank has two numbers");
+    NACRE_CHECK(levels_->near->rank() == rank(), "a rank must have the same number in its process as among all ranks");
   }
 
   RankFailure abort(const std::string& reason) override {

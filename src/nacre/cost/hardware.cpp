@@ -75,7 +75,7 @@ std::vector<Hardware> all() { return {h200x8(), a100x8()}; }
 
 std::string link_text(const LinkRates& link) {
   if (link.bandwidth == 0) return "as fast as the memory of the devices";
-  return fmt::format("{:.3g} GB/s each way for each device, {} for a communication and {} for each peer",
+  return fmt::format("{:.3g} GB/s each way for each device; a communication takes {} more, and {} more for each peer",
                      link.bandwidth / 1e9, human_seconds(link.latency), human_seconds(link.message));
 }
 

@@ -122,7 +122,8 @@ class Reach {
 
 std::vector<float> reach_probabilities(const Graph& graph, const SampleOptions& options, int hops,
                                        std::span<const float> seed) {
-  NACRE_CHECK(static_cast<int64_t>(seed.size()) == graph.num_nodes(), "not every vertex has a chance to be a seed");
+  NACRE_CHECK(static_cast<int64_t>(seed.size()) == graph.num_nodes(),
+              "there must be one probability of being a seed for each vertex");
   return Reach(graph, options, hops, seed).run();
 }
 

@@ -128,7 +128,7 @@ void BatchSession::place_features() {
     throw UserError(given ? "--feature-budget" : "--features-on",
                     "the features would take " + size_of(std::min(all, budget)) + ", but only " + size_of(free) +
                         " of device memory are free",
-                    given ? "give less" : "use auto or host");
+                    given ? "give a smaller size" : "use auto or host");
   }
   const bool fits = where == "auto" && !given ? all <= free / 2 : all <= budget;
   if (fits && plain) {

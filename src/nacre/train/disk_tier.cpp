@@ -99,7 +99,7 @@ void DiskTier::divide(int64_t batch_rows, bool evaluates) {
   const double part = 1 - (evaluates ? 1.0 / kEvaluationPart : 0) - (pack_.memory > 0 ? 1.0 / kPackPart : 0);
   least = static_cast<int64_t>(static_cast<double>(least) / part);
   throw UserError("--host-budget",
-                  fmt::format("{} are too few for the rows of a batch, up to {}, and the look-ahead", size_of(budget_),
+                  fmt::format("{} cannot hold the rows of a batch (up to {}) and the look-ahead", size_of(budget_),
                               human_count(batch_rows)),
                   fmt::format("give at least {}M, or use a smaller --batch-size or --fanout", (least >> 20) + 1));
 }
@@ -140,8 +140,8 @@ std::string DiskTier::note() const {
   const int64_t bytes = file_->layout().rows * row_bytes();
   const int64_t ahead = std::max<int64_t>(1, sizes_.rows_ahead / std::max<int64_t>(1, batch_rows_));
   std::string note = fmt::format(
-      "features ({}) stay on disk; their rows are read by {}{}, about {} batches ahead are known", size_of(bytes),
-      make_read_queue(1)->name(), file_->direct() ? "" : " through the page cache", human_count(ahead));
+      "features ({}) stay on disk; their rows are read by {}{}, and the rows of about {} batches ahead are known",
+      size_of(bytes), make_read_queue(1)->name(), file_->direct() ? "" : " through the page cache", human_count(ahead));
   if (pack_.how != Packing::off) {
     note += fmt::format("; packed rows {} up to {} of disk space in {}", pack_.how == Packing::on ? "take" : "may take",
                         size_of(DiskRows::pack_bytes(pack_, row_bytes())), printable(pack_.folder));

@@ -45,7 +45,8 @@ void check_locality(const RunConfig& config) {
   if (scale == 0) return;
   const SampleOptions& s = config.sampling;
   if (f.budget.empty())
-    throw UserError("--locality", "needs --feature-budget, which decides what is near", "add it, for example 2G");
+    throw UserError("--locality", "needs --feature-budget, which decides which rows are near",
+                    "add for example --feature-budget 2G");
   if (sampler_info(s.sampler).draws_subgraph)
     throw UserError("--locality", "is for the samplers neighbor and layer; GraphSAINT draws a whole subgraph",
                     "leave it out");

@@ -28,18 +28,19 @@ void choose_way(const TierRequest& request, FeatureTiers& tiers) {
   const int64_t pinned = tiers.host_rows() * tiers.format.stride();
   const double by_link = tiers.rates.seconds_by_link(tiers.format.stride());
   const double by_copy = tiers.rates.seconds_by_copy(tiers.format.stride());
-  const std::string prices =
-      fmt::format("{} a row over the link, {} gathered by threads and copied; {}", human_seconds(by_link),
-                  human_seconds(by_copy), tiers.rates.measured ? "by measured rates" : "by nominal rates");
+  const std::string prices = fmt::format(
+      "a row takes {} over the link, and {} if threads gather it and it is copied, {}", human_seconds(by_link),
+      human_seconds(by_copy), tiers.rates.measured ? "by measured rates" : "by nominal rates");
   if (request.run.on_disk) {
-    tiers.why = "they stay on disk because of --host-budget";
+    tiers.why = "the rows stay on disk because of --host-budget";
   } else if (asked != "auto") {
     tiers.link = asked == "link";
-    tiers.why = "--host-rows " + asked;
+    tiers.why = "because of --host-rows " + asked;
   } else if (request.run.config.features_on == "host") {
-    tiers.why = "--features-on host";
+    tiers.why = "because of --features-on host";
   } else if (pinned > request.pinned) {
-    tiers.why = fmt::format("they take {}, and {} may be page-locked", size_of(pinned), size_of(request.pinned));
+    tiers.why =
+        fmt::format("the rows take {}, but only {} may be page-locked", size_of(pinned), size_of(request.pinned));
   } else {
     tiers.link = by_link <= by_copy;
     tiers.why = prices;
