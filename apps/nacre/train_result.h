@@ -1,4 +1,4 @@
-// The results of a training run as JSON, for nacre train --json and the Python package.
+// Writes the results of a training run as JSON, for nacre train --json and the Python package.
 #pragma once
 
 #include <string>

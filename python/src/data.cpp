@@ -50,7 +50,7 @@ int64_t largest(const Ids& ids) {
   return ids.shape(0) == 0 ? -1 : *std::max_element(ids.data(), end);
 }
 
-// The parts of a graph as the package hands them over.
+// Holds the parts of a graph, as the package passes them.
 struct Parts {
   std::string name = "graph";
   std::optional<Ids> src, dst;

@@ -246,7 +246,8 @@ TEST(Variants, OfColumnsAreThoseOfTheOldRule) {
       << "narrow tiles are for devices that share their cache";
 }
 
-// A rank of four parts of a GPU that train a graph as large and as dense as reddit.
+// Returns the facts of a sum on one of four parts of a GPU that train a graph as large and as dense
+// as reddit.
 SpmmFacts dense_sum() {
   SpmmFacts f;
   f.read = 233000;

@@ -138,7 +138,7 @@ TEST(Simulate, BetterHardwareIsNotSlower) {
     return Simulator(data, config, hardware).run(4).epoch;
   };
   const double usual = epoch(cluster(2));
-  EXPECT_GE(epoch(cluster(2), false), usual);  // without overlap (--no-overlap)
+  EXPECT_GE(epoch(cluster(2), false), usual);  // the second run has no overlap (--no-overlap)
   for (const double factor : {2.0, 16.0}) {
     Hardware hardware = cluster(2);
     hardware.inside.bandwidth *= factor;

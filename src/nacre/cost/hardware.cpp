@@ -15,7 +15,8 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 struct GpuRates {
-  // Bytes per second: rows in order, rows gathered from the cache, and other gathered rows.
+  // Rates in bytes per second: of rows in order, of rows gathered from the cache, and of other
+  // gathered rows.
   double stream = 0, near = 0, far = 0;
   double flops = 0;  // operations per second of matrix products
 };

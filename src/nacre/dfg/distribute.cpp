@@ -178,8 +178,8 @@ class Distributor {
     for (const auto& [name, i] : in_.updates()) result[i] = 1;
     for (NodeRef i = in_.size() - 1; i >= 0; --i) {
       placed_[i] = is_elsewhere(i, result) ? 1 : 0;
-      // Values of edges that only aggregations at other places read are not needed for the rank's
-      // own edges.
+      // If only aggregations at other places read a value of edges, the value is not needed for the
+      // rank's own edges.
       if (on_vertices(i) || is_small(i) || result[i]) continue;
       unread_[i] = std::all_of(readers_[i].begin(), readers_[i].end(),
                                [&](NodeRef r) { return placed_[r] != 0 || unread_[r] != 0; });

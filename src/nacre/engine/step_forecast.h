@@ -30,7 +30,7 @@ struct RankRows {
   // What `halo` and `sent` consist of. It may be empty if all ranks store rows alike.
   std::vector<PeerCount> peers;
 
-  // The same numbers for another graph of the rank (RankViews).
+  // Holds the same numbers for another graph of the rank (RankViews).
   struct View {
     int layer = -1;  // layer of that graph; -1 if the rank does not have it
     double own = 0, halo = 0, sent = 0, edges = 0, pairs_src = 0, pairs_dst = 0;

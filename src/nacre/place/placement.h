@@ -52,7 +52,8 @@ struct PlacementRequest {
   // `accesses`.
   std::span<const float> reads;
   AccessRequest accesses;          // the graph may be absent if `reads` suffices for the method
-  int64_t presampled_batches = 0;  // method presampling: batches drawn; 0: those of one epoch
+  int64_t presampled_batches = 0;  // number of batches that the method presampling draws; 0: those
+                                   // of one epoch
   uint64_t seed = 0;               // seed of random placement
 };
 
@@ -120,7 +121,7 @@ double best_alpha(const RowCosts& costs, int devices);
 
 // Describes one method of placement. All methods take the same request and return the same type.
 struct PlacementMethod {
-  std::string_view name;  // as --placement takes it
+  std::string_view name;  // name of the method, as --placement takes it
   std::string_view what;  // a few words about the method for people
   // True if the method chooses rows by how often they are read. Then `reads` are computed if none
   // are given.

@@ -43,9 +43,9 @@ struct DiskCounters {
   int64_t batches = 0;
   int64_t from_memory = 0;  // rows that were in memory when their batch needed them
   int64_t from_disk = 0;    // rows that were read for their batch
-  int64_t not_seated = 0;   // those among from_disk for which there was no seat
+  int64_t not_seated = 0;   // rows among from_disk for which there was no seat
   ReadCounts read;          // what was read for batches, from the table or from packs
-  int64_t packed = 0;       // those among from_disk that were read from packs
+  int64_t packed = 0;       // rows among from_disk that were read from packs
   ReadCounts gathered;      // what packing has read from the table
   int64_t written = 0;      // bytes of packs that were written
 };

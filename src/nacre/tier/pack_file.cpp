@@ -61,7 +61,7 @@ std::shared_ptr<const RowFile> PackFile::opened(const RowLayout& layout) const {
 
 namespace {
 
-// A row of the source and a batch that wants it.
+// Names a row of the source and a batch that wants it.
 struct Wanted {
   NodeId row;
   uint32_t batch;

@@ -152,9 +152,8 @@ void BatchSession::choose_tiers(int64_t budget) {
       place_rows({run_, *sampler_, budget, room_to_lock(), gpu_label(gpu.name, gpu.multiprocessors)}));
   const FeatureTiers& tiers = placed_->tiers;
   store_ = make_store(device_->gpu(), *placed_, run_.dataset.features);
-  if (!tier_)
-    run_.notes.push_back(tiers.text());  // if there is a disk tier, its note was added
-                                         // before
+  // If there is a disk tier, its note was added before.
+  if (!tier_) run_.notes.push_back(tiers.text());
   for (const Array<NodeId>& vertices : counted_) {
     const auto sent = [&](NodeId v) { return !store_->tiers() || (*store_->tiers())[v] == LoaderFeatures::kWanted; };
     most_sent_ = std::max<int64_t>(most_sent_, std::count_if(vertices.begin(), vertices.end(), sent));

@@ -10,7 +10,7 @@
 namespace nacre {
 
 struct DeviceLinks {
-  // The communicator that moves the memory of the device.
+  // The communicator that moves memory of the device.
   std::unique_ptr<Communicator> communicator;
   // A sentence that says how rows travel; empty if there are no GPUs.
   std::string note;

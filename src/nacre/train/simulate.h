@@ -19,7 +19,7 @@ namespace nacre {
 // The prediction for one rank. An epoch is one step over the whole graph.
 struct SimulatedRank {
   std::string device;
-  double share = 0;  // share of the work
+  double share = 0;  // share of the work that the rank has
   RankRows rows;
   StepSplit split;                // predicted times of an epoch
   double sent = 0, received = 0;  // bytes that the rank moves in an epoch
@@ -40,7 +40,7 @@ struct SimulatedRun {
   // themselves.
   double efficiency = 1;
   double cut = 0;        // share of the edges that lead from one rank to another
-  double imbalance = 0;  // largest distance of a rank's work from its share of the work
+  double imbalance = 0;  // largest difference between a rank's work and its share of the work
   size_t dropped = 0;    // number of values that the backward pass computes again to save memory
   std::string travels;   // a text that says which rows travel between ranks, and why
 
