@@ -39,7 +39,8 @@ struct PacketHead {
   // Rank that a report names; in an answer, whom the sender waits for, or -1.
   int32_t rank = -1;
   int32_t teller = -1;         // rank that prints the failure of a report
-  int32_t from = -1, to = -1;  // ranks of processes that drive several (rank_router.h)
+  int32_t from = -1, to = -1;  // sender and receiver, if processes drive several ranks
+                               // (rank_router.h)
 };
 
 // The head and the body of a packet that has arrived.

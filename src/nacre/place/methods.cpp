@@ -127,15 +127,15 @@ PlacedRows by_metis(const PlacementRequest& request) {
 }
 
 constexpr std::array<PlacementRule, 9> kRules{{
-    {{"probability", "Algorithm 1 with computed probabilities of reading", true}, by_probability},
-    {{"presampling", "Algorithm 1 with reads counted in sampled batches", false}, by_presampling},
-    {{"degree", "Algorithm 1 with out-degrees in place of probabilities", false}, by_degree},
-    {{"metis", "the most read rows of a part of few cut edges", true}, by_metis},
-    {{"pagraph", "the most read rows around a share of the training nodes, no peers", true}, place_by_pagraph},
+    {{"probability", "spreads rows over devices by computed probabilities of reading", true}, by_probability},
+    {{"presampling", "spreads rows by reads counted in sampled batches", false}, by_presampling},
+    {{"degree", "spreads rows by the out-degrees of nodes", false}, by_degree},
+    {{"metis", "the most read rows of a part that METIS cuts", true}, by_metis},
+    {{"pagraph", "the most read rows near each device's training nodes", true}, place_by_pagraph},
     {{"naive-hot", "the most read rows of a run of consecutive nodes", true}, naive_hot},
     {{"random-hot", "the most read rows of a random part", true}, random_hot},
     {{"naive", "the first rows of a run of consecutive nodes", false}, naive},
-    {{"random", "some rows of a random part", false}, at_random},
+    {{"random", "random rows of a random part", false}, at_random},
 }};
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kPage = 4096;
-// Evaluation gets one part of this many of the budget, and packing gets one of this many.
+// The budget divided by the first number is for evaluation, and divided by the second for packing.
 constexpr int64_t kEvaluationPart = 4, kPackPart = 4;
 constexpr int64_t kLeastRows = 64;  // the fewest rows of a block of evaluation
 

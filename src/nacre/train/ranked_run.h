@@ -43,7 +43,7 @@ struct RankOrder {
 // in bf16. Rank 0 sends them to other processes.
 struct NewShares {
   std::vector<double> shares;
-  double row_work = 0;     // what a vertex counts beside its in-edges (PartitionOptions)
+  double row_work = 0;     // how many in-edges the work of a vertex itself counts as
   std::vector<char> bf16;  // whether the run has switched each rank to bf16; empty: none
 
   std::string packed() const;

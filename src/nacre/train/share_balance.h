@@ -34,7 +34,7 @@ struct PartReport {
 };
 
 struct BalanceSettings {
-  double row_work = 10;      // what a vertex counts beside its in-edges, which count 1 each
+  double row_work = 10;      // how many in-edges the work of a vertex itself counts as
   double steps_left = 0;     // number of steps that the run still has
   double cost_seconds = 0;   // seconds that it takes to cut the graph and plan again
   bool moves_shares = true;  // false: the shares stay as they are
