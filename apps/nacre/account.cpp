@@ -30,7 +30,7 @@ std::optional<DataSizes> sizes_in_memory(const RunConfig& config) {
 
 std::string items_json(const std::vector<MemoryItem>& items) {
   nlohmann::ordered_json parts = nlohmann::ordered_json::object();
-  // Two parts may have the same name.
+  // Parts of the same name are added up, because two parts may have one name.
   for (const MemoryItem& item : items) parts[item.what] = parts.value(item.what, int64_t{0}) + item.bytes;
   return parts.dump();
 }

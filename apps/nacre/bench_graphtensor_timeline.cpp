@@ -19,7 +19,7 @@ constexpr int kBatches = 4;
 struct Span {
   std::string name;
   int thread = 0;
-  double begin = 0, end = 0;  // milliseconds
+  double begin = 0, end = 0;  // times in milliseconds
 };
 
 // Returns the stage of a span's name without its number: "S pick 0" becomes "S pick", "compute"
@@ -39,7 +39,7 @@ std::vector<Span> record(GraphTensorBench& bench, BatchSession& session) {
   std::map<int, int> threads;  // threads numbered in the order in which they appear
   const auto trace = parse_json<nlohmann::json>(read_file(file), file);
   for (const auto& e : trace["traceEvents"]) {
-    const std::string category = e.value("cat", "");  // numbers have none
+    const std::string category = e.value("cat", "");  // events that record numbers have no category
     if (category != "batch" && category != "train") continue;
     const double begin = e["ts"].get<double>() / 1e3;
     spans.push_back({e["name"], e["tid"], begin, begin + e["dur"].get<double>() / 1e3});

@@ -1,4 +1,4 @@
-// nacre bench nugnn: the command, and what its tables share.
+// Defines the command nacre bench nugnn, and what its tables share.
 #include "bench_nugnn.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace nacre::cli {
 namespace {
 
-// What can be measured. Several figures and tables of the paper come from one sweep.
+// Lists what can be measured. Several figures and tables of the paper come from one sweep.
 struct NugnnFigure {
   std::string name;
   void (*measure)(const NugnnCommand& c, Tables& tables);
@@ -115,15 +115,23 @@ void add_bench_nugnn(Command bench) {
   command.add_option("--epochs", c->epochs, "epochs of the run that shares are chosen for, and of a run of t2")
       .show_default()
       .positive();
-  command.add_option("--timed", c->timed, "timed epochs of figures 10 to 13, t5 and t6").show_default().positive();
-  command.add_option("--models", c->models, "comma-separated").show_default();
+  command.add_option("--timed", c->timed, "number of timed epochs for figures 10 to 13, t5 and t6")
+      .show_default()
+      .positive();
+  command.add_option("--models", c->models, "models to measure, comma-separated").show_default();
   command.add_option("--graphs", c->graphs, "data sets, comma-separated; default: small twins");
-  command.add_option("--layers", c->config.model.layers, "default 4 for gcn, 3 for others").positive();
-  command.add_option("--hidden", c->config.model.hidden, "default 256 for gcn, 128 for others").positive();
-  command.add_option("--heads", c->config.model.heads, "attention heads; default 4");
+  command.add_option("--layers", c->config.model.layers, "number of layers; default: 4 for gcn, 3 for other models")
+      .positive();
+  command
+      .add_option("--hidden", c->config.model.hidden,
+                  "width of hidden layers; default: 256 for gcn, 128 for other models")
+      .positive();
+  command.add_option("--heads", c->config.model.heads, "number of attention heads; default: 4");
   command.add_option("--seconds", c->sampling.seconds, "seconds of timing for each model").show_default().positive();
-  command.add_option("--most-nodes", c->sampling.most_vertices, "largest part").show_default().positive();
-  command.add_option("--most-edges", c->sampling.most_edges, "edges of the largest part, about")
+  command.add_option("--most-nodes", c->sampling.most_vertices, "the most nodes that a part has")
+      .show_default()
+      .positive();
+  command.add_option("--most-edges", c->sampling.most_edges, "the most edges that a part has, about")
       .show_default()
       .positive();
   command.add_option("--folds", c->folds, "sets of graphs that take turns as the unseen ones")

@@ -28,7 +28,7 @@ struct NugnnCommand {
 // others have 3 layers of width 128, and GAT has 4 heads.
 RunConfig config_for(const NugnnCommand& c, const std::string& model);
 
-// The tables of one run, one file each.
+// Holds the tables of one run, each of which has a file of its own.
 class Tables {
  public:
   explicit Tables(std::string folder) : folder_(std::move(folder)) {}

@@ -1,4 +1,4 @@
-// Table 2 of the νGNN paper: accuracy and time of training in each precision.
+// Measures Table 2 of the νGNN paper: accuracy and time of training in each precision.
 #include <fmt/format.h>
 
 #include "bench_nugnn.h"
@@ -62,7 +62,7 @@ void bench_precisions(const NugnnCommand& c, Tables& tables) {
   Report report({"graph", "model", "devices", "precision", "paper", "metric", "test_percent", "beside_f32", "epoch_ms",
                  "seconds", "received_mib", "state"});
   std::vector<std::string> sets = c.device_sets;
-  sets.insert(sets.begin(), "");  // one device, as in the paper
+  sets.insert(sets.begin(), "");  // the empty set stands for one device, as in the paper
   for (const std::string& graph : precision_graphs(c)) {
     RunConfig base = c.config;
     base.data = graph;

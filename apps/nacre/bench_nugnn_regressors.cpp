@@ -1,5 +1,5 @@
-// Table 7 of the νGNN paper: regressors that predict the time of a training step on graphs that
-// they have not seen.
+// Measures Table 7 of the νGNN paper: how well regressors predict the time of a training step on
+// graphs that they have not seen.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<PartSource> sources_of(const NugnnCommand& c) {
 
 std::string scientific(double value) { return fmt::format("{:.3e}", value); }
 
-// Errors of the chosen regressor on each graph.
+// Adds a table to `tables` with the errors of the chosen regressor on each graph.
 void keep_graphs(const std::string& model, const std::vector<TimedPart>& parts, const RegressorScore& best,
                  Tables& tables) {
   std::map<std::string, std::vector<size_t>> by_graph;

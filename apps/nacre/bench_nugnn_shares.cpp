@@ -1,6 +1,6 @@
-// Figs. 10 to 13 and Tables 5 and 6 of the νGNN paper: epochs on unequal devices, with shares by
-// simple rules and with those that a run finds by itself. One sweep over graphs, models, sets of
-// devices and ways to share out the work gives all of them.
+// Measures Figs. 10 to 13 and Tables 5 and 6 of the νGNN paper: epochs on unequal devices, with
+// shares by simple rules and with those that a run finds by itself. One sweep over graphs, models,
+// sets of devices and ways to share out the work gives all of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ std::vector<std::string> share_graphs(const NugnnCommand& c) {
   return {"twin:arxiv@0.2", "twin:reddit@0.02", "twin:products@0.02", "twin:proteins@0.05"};
 }
 
-// All cells of one graph, model and set of devices.
+// Holds all cells of one graph, model and set of devices.
 using ShareGroup = std::vector<ShareCell>;
 
 const ShareCell* find_cell(const ShareGroup& group, const std::string& method) {

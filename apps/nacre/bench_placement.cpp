@@ -1,7 +1,7 @@
-// nacre bench placement: what the methods of feature placement cost, on devices that are simulated.
-// Batches are sampled on the host and dealt out to the devices in turn, and the tables of each
-// placement say from where a device would read each row (figures 4 to 6 and Table 2 of the paper,
-// without the time of links that are not there).
+// Defines nacre bench placement, which measures what the methods of feature placement cost on
+// simulated devices. Batches are sampled on the host and dealt out to the devices in turn, and the
+// tables of each placement say from where a device would read each row (figures 4 to 6 and Table 2
+// of the paper, without the time of links that are not there).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,11 +35,12 @@ struct PlacementBench {
 };
 
 struct Setup {
-  std::string name;  // such as 2+2
+  std::string name;  // name of the set, for example 2+2
   std::vector<int> group;
 };
 
-// Reads "1;2;2+2": groups of devices that read each other's memory.
+// Parses sets of devices such as "1;2;2+2". A + separates groups; only devices of one group read
+// each other's memory.
 std::vector<Setup> parse_setups(const std::string& text) {
   std::vector<Setup> setups;
   for (const std::string& name : split_list(text, ';')) {
@@ -157,7 +158,8 @@ class PlacementTables {
     request.seed = c_.config.seed;
     if (counts_.size() != setup.group.size())
       counts_ = count_reads(accesses_, static_cast<int>(setup.group.size()), c_.epochs);
-    // What the best placement would have been, had the counts been known.
+    // This placement uses the counted reads, which nobody knows before the epochs. So no other
+    // placement is expected to be better.
     std::vector<float> all(expected_.size(), 0.0f);
     for (const std::vector<float>& each : counts_) {
       for (size_t v = 0; v < all.size(); ++v) all[v] += each[v];
@@ -203,7 +205,7 @@ class PlacementTables {
   double row_bytes_ = 0;
   std::vector<float> expected_;
   double probability_seconds_ = 0;
-  std::vector<std::vector<float>> counts_;  // of the devices of the last setup
+  std::vector<std::vector<float>> counts_;  // counts of the devices of the last set
 };
 
 void run_placement(PlacementBench& c, const Command& command) {

@@ -17,7 +17,7 @@ struct WiseOptions {
   std::vector<std::string> graphs = {"twin:arxiv", "twin:products@0.1", "twin:reddit@0.1", "twin:proteins@0.25"};
   std::vector<std::string> models = {"gcn", "sage", "gat", "rgcn", "sage-lstm"};
   std::vector<std::string> figures;
-  // The devices of Fig. 20 and Table 2.
+  // The devices that Fig. 20 and Table 2 are measured on.
   std::vector<std::string> devices = {"cpu:1", "cpu:1"};
   int epochs = 6;           // number of timed epochs
   double scale = 1;         // factor on the size of every graph

@@ -1,6 +1,6 @@
-// Fig. 20 of the WiseGraph paper: which rows travel between devices, for several hidden sizes.
-// Table 2: a training step on several devices, with one choice of rows for all layers and with a
-// choice for each layer.
+// Measures Fig. 20 of the WiseGraph paper: which rows travel between devices, for several hidden
+// sizes. Measures Table 2: a training step on several devices, with one choice of rows for all
+// layers and with a choice for each layer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,13 +24,14 @@ constexpr int kWarmUp = 2;      // the first steps of a turn do not count, becau
 constexpr int kEpochs = 9;
 
 struct RankTiming {
-  // "ok"; "slow" if it was given up, with the times so far; "memory" if it does not fit.
+  // "ok" if the timing is complete; "slow" if it was given up, with the times so far; "memory" if
+  // the run does not fit into memory.
   std::string state = "ok";
   std::vector<double> steps;
   std::string chosen;  // the placement in words
-  std::string dfg;     // what a device computes in a step, with what it sends
+  std::string dfg;     // what a device computes in a step, with its communication
   PlacementCost predicted;
-  int64_t received = 0;  // counted bytes of rows that a device receives in a step, at most
+  int64_t received = 0;  // the most bytes of rows that a device was counted to receive in a step
 
   double ms() const { return steps.empty() ? -1 : median(steps) * 1e3; }
   bool counted() const { return !steps.empty(); }

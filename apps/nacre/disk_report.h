@@ -1,4 +1,4 @@
-// What a run tells of features that stay on disk.
+// Reports what a run has read of features that stay on disk.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace nacre::cli {
 
-// Returns a line for people; empty if all features were in memory.
+// Returns a line for people that says how many rows were read from disk; empty if all features were
+// in memory.
 std::string disk_line(VertexModel& session);
-// Returns a JSON object, or null if all features were in memory.
+// Returns the same figures as a JSON object, or null if all features were in memory.
 std::string disk_report_json(VertexModel& session);
 
 }  // namespace nacre::cli

@@ -11,7 +11,7 @@
 namespace nacre::cli {
 namespace {
 
-// Options of reading that have no meaning for data in memory.
+// Lists the options of reading that have no meaning for data in memory.
 const std::vector<std::string>& reading_options() {
   static const std::vector<std::string> names = {"--data", "--format", "--num-nodes", "--data-seed"};
   return names;
@@ -45,7 +45,8 @@ void add_sampling(Command command, RunConfig& config) {
       .not_negative();
 }
 
-// The options of a command, for looking at.
+// Has the options of a command, so that their names and help texts can be listed. Nothing is parsed
+// with them.
 struct Described {
   explicit Described(const std::string& command) {
     app.set_help_flag();

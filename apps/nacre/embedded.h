@@ -1,5 +1,6 @@
-// Settings for programs that embed the commands, such as the Python package. They are given as the
-// words of a command line, so that they have the same names, meanings, checks and error messages.
+// Parses settings for programs that embed the commands, such as the Python package. The settings
+// are given as the words of a command line, so that they have the same names, meanings, checks and
+// error messages.
 #pragma once
 
 #include <memory>
@@ -13,10 +14,11 @@
 
 namespace nacre::cli {
 
-// The command line of one command, which has been parsed.
+// The parsed command line of one command.
 class ParsedWords {
  public:
-  // `add` adds the options of the command `name` and keeps the settings. Throws UserError.
+  // `add` adds the options of the command `name`; parsing stores the settings in the variables of
+  // these options. Throws UserError if the words are wrong.
   template <class Add>
   ParsedWords(const std::string& name, const std::vector<std::string>& words, const Add& add) : ParsedWords(name) {
     add(command());
@@ -36,15 +38,15 @@ class ParsedWords {
   std::unique_ptr<CLI::App> app_;
 };
 
-// Whether the data are read by the command, or were made or read by the program before.
+// Says whether the command reads the data, or the program has already made or read them.
 enum class DataAre { to_be_read, in_memory };
 
 // The settings of nacre train. Options that only a terminal needs (--json, --quiet, --verbose,
-// --seeds, --no-checkpoint) are unknown.
+// --seeds, --no-checkpoint) are refused as unknown.
 class TrainRequest {
  public:
-  // Checks the settings and applies the number of threads. If the data are in memory, options that
-  // say how data are read are refused. Throws UserError.
+  // Parses and checks the settings, and applies the number of threads. Throws UserError if a
+  // setting is wrong, or if the data are in memory and an option says how data are read.
   TrainRequest(const std::vector<std::string>& words, DataAre data);
 
   TrainCommand& settings() { return *settings_; }
@@ -57,35 +59,36 @@ class TrainRequest {
   Situation situation_;
 };
 
-// The settings of reading data (docs/data.md): those of --data and the other data options.
+// The settings of reading data (docs/data.md): --data and the other data options.
 struct DataRequest {
   DataRequest(const std::vector<std::string>& words, DataAre data);
   RunConfig config;  // only `data` and `load` are set
 };
 
-// The settings of a sampler: the mini-batch options of nacre train, and --seed and --layers.
+// The settings of a sampler: the mini-batch options of nacre train, --seed and --layers.
 struct SampleRequest {
   explicit SampleRequest(const std::vector<std::string>& words);
   RunConfig config;  // only `batch_size` and `sampling` are set
 };
 
-// Throws UserError if an option of `command` says how data are read; they are already in memory.
+// Throws UserError if an option of `command` says how data are read. The data are already in
+// memory, so it would have no effect.
 void refuse_reading(const Command& command);
 
-// A data set that the program holds, and how it was named and read.
+// A data set that the program holds, and the name and the settings that it was read with.
 struct OpenedData {
   const Dataset& dataset;
   std::string spec;
   LoadOptions load;
 };
 
-// What nacre plan shows.
+// The texts that nacre plan shows.
 struct PlanTexts {
-  std::string summary;  // a few lines for people
-  std::string details;  // every kernel, and the memory of a run
-  std::string json;     // the plan file
+  std::string summary;  // a few lines about the plan, for people
+  std::string details;  // every kernel and the memory of a run, for people
+  std::string json;     // contents of the plan file
 };
-// Plans a run; the words are options of nacre plan. Throws UserError.
+// Plans a run. `words` are options of nacre plan. Throws UserError if they are wrong.
 PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& data);
 
 // Returns what `nacre COMMAND --help` prints about the options of "train", "load", "graph" or

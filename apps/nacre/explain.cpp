@@ -100,7 +100,7 @@ DeviceProfile profile_of(const RunDevice& device) {
 struct KernelRate {
   size_t kernel = 0;
   double seconds = 0;
-  double bytes = 0;  // bytes per second, counting the bytes that it must move
+  double bytes = 0;  // bytes per second, where only bytes count that the kernel must move
   double flops = 0;  // operations per second
 };
 

@@ -1,4 +1,4 @@
-// What a mini-batch run says of its feature rows: where they lay, and how many were read from each
+// Reports on the feature rows of a mini-batch run: where they lay, and how many were read from each
 // tier.
 #pragma once
 
@@ -15,16 +15,17 @@ struct JudgedPlacement;
 
 namespace nacre::cli {
 
-// Returns a line for people; empty if the rows do not lie in tiers.
+// Returns a line for people that says how many rows were read from each tier; empty if the rows do
+// not lie in tiers.
 std::string features_line(VertexModel& session);
-// Returns where rows will lie, their bytes in each tier and what an epoch is expected to read, for
-// people; empty if the rows do not lie in tiers.
+// Returns lines for people that say where rows will lie, their bytes in each tier, and what an
+// epoch is expected to read; empty if the rows do not lie in tiers.
 std::string planned_features_text(const FeatureTiers* tiers);
-// Returns the same as JSON.
+// Returns the same figures as JSON.
 nlohmann::ordered_json planned_features_json(const FeatureTiers& tiers);
-// Returns a list of the methods of placement, the cheapest first.
+// Returns a list of the methods of placement as JSON, the cheapest first.
 nlohmann::ordered_json placements_json(const std::vector<JudgedPlacement>& methods);
-// Returns an object for --json; null if the run has no mini-batches.
+// Returns an object for --json that says where the rows lay; null if the run has no mini-batches.
 nlohmann::ordered_json features_json(VertexModel& session);
 
 }  // namespace nacre::cli

@@ -1,4 +1,4 @@
-// Described hardware from a TOML file (docs/many_devices.md), for nacre simulate.
+// Reads described hardware from a TOML file (docs/many_devices.md), for nacre simulate.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace nacre::cli {
 
-// Returns the hardware that `text` names: a TOML file, or a name of cost/hardware.h. Throws
-// UserError, which names the file and the line.
+// Returns the hardware that `text` names: a TOML file, or a name of cost/hardware.h. Throws a
+// UserError that names the file and the line if the description is wrong.
 Hardware read_hardware(const std::string& text);
 
 }  // namespace nacre::cli

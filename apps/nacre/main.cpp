@@ -1,4 +1,4 @@
-// nacre: the command line.
+// The program nacre: runs the command line.
 #include "program.h"
 
 int main(int argc, char** argv) {

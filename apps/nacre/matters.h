@@ -25,11 +25,12 @@ struct Situation {
   bool typed = false;  // the graph has edge types of its own
   // all nodes are known to be of one kind and to have features in the data
   bool features = false;
-  bool validated = true;  // the data have a validation split
-  bool keeps_run = true;  // there is a run folder
+  bool validated = true;  // whether the data have a validation split
+  bool keeps_run = true;  // whether the run writes a run folder
   // Whether the command trains on the devices of --devices; refuse_idle() sets this.
   bool takes_devices = false;
-  bool reads_format = true;  // --format describes the data that are read, not what is written
+  bool reads_format = true;  // whether --format describes the data that are read, not what is
+                             // written
 };
 
 // Returns the situation of a run; `config` must live as long as the result. Throws UserError if the

@@ -1,4 +1,5 @@
-// What readers of settings files share: places in files, and the depth of nesting.
+// Readers of settings files share these functions: they name places in files, and limit the depth
+// of nesting.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace nacre::cli {
 // Returns "FILE, line 3", for messages.
 std::string at_line(const std::string& path, int64_t line);
 
-// Throws UserError, which names the line, if brackets or the dots of keys nest too deeply. Parsers
+// Throws a UserError that names the line if brackets or the dots of keys nest too deeply. Parsers
 // need memory for every level, so this must be called before parsing. `comments` says whether #
 // begins a comment, as in TOML.
 void refuse_nesting(const std::string& path, const std::string& text, bool comments);

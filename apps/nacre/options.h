@@ -23,7 +23,7 @@ void add_pass_option(Command command, RunConfig& config);
 std::vector<double> parse_shares(const std::string& text);
 // Adds --batch-size, --fanout and the options that say how batches are sampled and scheduled.
 void add_batch_options(Command command, RunConfig& config);
-// Adds --features-on and the options that say where features lie; part of add_batch_options().
+// Adds --features-on and the options that say where features lie. add_batch_options() calls this.
 void add_feature_options(Command command, RunConfig& config);
 // Reads --sampler; throws UserError.
 void set_sampler(const std::string& name, SampleOptions& options);

@@ -1,4 +1,4 @@
-// The options that say where the features of mini-batches lie.
+// Adds the options that say where the features of mini-batches lie.
 #include <fmt/format.h>
 
 #include "nacre/place/placement.h"
@@ -7,7 +7,7 @@
 namespace nacre::cli {
 namespace {
 
-// `text` has a size for each device.
+// Sets the budget of each device from `text`, which has one size for each.
 void set_feature_budget(const std::string& text, FeatureOptions& f) {
   f.budget.clear();
   for (const std::string& size : split_list(text, ',')) f.budget.push_back(parse_size("--feature-budget", size));
@@ -40,7 +40,8 @@ void add_feature_options(Command command, RunConfig& c) {
           .show_default());
   add(command.add_call(
       "--feature-budget", [&c](const std::string& text) { set_feature_budget(text, c.features); },
-      "device memory for rows of features, for example 2G; the other rows stay on the host; default: what is left"));
+      "device memory for rows of features, for example 2G; the other rows stay on the host; default: the\n"
+      "device memory that is left"));
   add(command
           .add_option("--placement", c.features.placement,
                       "how the rows in device memory are chosen: " + placements_text())
@@ -60,7 +61,7 @@ void add_feature_options(Command command, RunConfig& c) {
           .show_default());
   add(command
           .add_option("--feature-type", c.features.type,
-                      "as what features are stored: f32, bf16 or f16, which take half the memory")
+                      "type that features are stored in: f32, or bf16 and f16, which take half the memory")
           .one_of("type", {"f32", "bf16", "f16"}, {{"float32", "f32"}, {"bfloat16", "bf16"}, {"float16", "f16"}})
           .show_default());
   add(command.add_call(
@@ -73,8 +74,9 @@ void add_feature_options(Command command, RunConfig& c) {
                       "(where measured rates of the disk say that it saves time), on or off")
           .one_of("choice", {"auto", "on", "off"})
           .show_default());
-  add(command.add_option("--pack-folder", c.pack_folder,
-                         "folder for these rows, on a fast disk; default: the folder of the data"));
+  add(command.add_option(
+      "--pack-folder", c.pack_folder,
+      "folder for the rows that --pack writes, best on a fast disk; default: the folder of the data"));
 }
 
 }  // namespace nacre::cli

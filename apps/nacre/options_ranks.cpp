@@ -1,4 +1,4 @@
-// The options of runs over several devices.
+// Adds the options of runs over several devices.
 #include <cctype>
 
 #include "nacre/base/error.h"
@@ -21,7 +21,7 @@ std::vector<double> parse_shares(const std::string& text) {
 
 namespace {
 
-// Takes what --shares says: numbers, or the name of a rule.
+// Stores the value of --shares: numbers, or the name of a rule.
 void take_shares(const std::string& text, RankOptions& ranks) {
   const bool named = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0;
   ranks.share_rule = kAutomaticShares;

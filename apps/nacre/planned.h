@@ -17,9 +17,10 @@ class Planned {
   Planned(Dataset dataset, const RunConfig& config, bool evaluation);
 
   VertexModel& model() const { return *model_; }
-  Session* whole() const { return whole_; }            // null for mini-batches and several devices
-  BatchSession* batches() const { return batches_; }   // null for the whole graph
-  RankedSession* several() const { return several_; }  // null for one device
+  // Returns null if the run has mini-batches or several devices.
+  Session* whole() const { return whole_; }
+  BatchSession* batches() const { return batches_; }   // null if the run has no mini-batches
+  RankedSession* several() const { return several_; }  // null if the run has one device
   // Returns the plan. If there are several devices, it is the plan of the rank with the most edges.
   const Plan& plan() const;
   // Returns the device that plan() was made for.

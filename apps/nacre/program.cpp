@@ -64,7 +64,7 @@ int flush_output(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   if (errno == EPIPE) return kReaderGone;
-  // A result that did not reach its file or pipe is a failure.
+  // A result that did not reach its file or pipe makes the program fail.
   return report_failure(1, "standard output cannot be written");
 }
 

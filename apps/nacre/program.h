@@ -1,12 +1,12 @@
-// The command line as a function, for the program nacre and for `python -m nacre`.
+// Runs the command line as a function, for the program nacre and for `python -m nacre`.
 #pragma once
 
 #include <span>
 
 namespace nacre::cli {
 
-// Runs the command that `arguments` describe, which come without the program's name. Prints errors,
-// also that of a lack of memory, so callers should allocate nothing before this call. Returns the
+// Runs the command that `arguments` describe, which come without the program's name. Prints all
+// errors, even if memory runs out, so callers should allocate nothing before this call. Returns the
 // exit code: 0 success, 1 failure at run time, 2 wrong usage or input, 128 + signal if the program
 // was asked to stop. Changes how the process handles SIGPIPE, SIGXFSZ and uncaught exceptions, so
 // the caller should end the process with this code.

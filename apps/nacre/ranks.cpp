@@ -187,7 +187,8 @@ void divide_devices(const MpiRanks& processes, RankOptions& ranks) {
   const auto size = static_cast<size_t>(processes.size());
   if (entries.size() == 1) entries.assign(size, std::string(entries[0]));
   if (entries.size() != size) {
-    throw UserError("--devices", fmt::format("names the devices of {} processes for {}", entries.size(), size),
+    throw UserError("--devices",
+                    fmt::format("names the devices of {} processes, but {} were started", entries.size(), size),
                     "give an entry such as cuda:0+cuda:1 for each process, or one for all of them");
   }
   ranks.devices.clear();

@@ -77,7 +77,7 @@ std::vector<PlannedCall> calls_of(const Plan& plan, const std::vector<StepCall>&
 
 // Returns a table line for each memory that ranks share.
 std::string memories_text(const RanksSummary& s) {
-  // By the name of a memory: the bytes that ranks need there, and the limit.
+  // Maps the name of a memory to the bytes that ranks need there, and to the limit.
   std::map<std::string, std::pair<int64_t, int64_t>> needed;
   for (const PlannedRank& rank : s.ranks) {
     auto& [bytes, limit] = needed[rank.memory];
@@ -141,7 +141,7 @@ std::string planned_ranks_text(const RanksSummary& s) {
   const bool measured = std::all_of(s.ranks.begin(), s.ranks.end(), [](const auto& r) { return r.measured_rates; });
   std::string text = fmt::format("{:<10}{} predicted for a step of all ranks ({})\n", "ranks", human_seconds(s.step),
                                  measured ? "with the measured rates of these devices"
-                                          : "with the rates of ordinary devices; nacre profile measures these");
+                                          : "with the rates of ordinary devices; nacre profile measures this machine");
   text +=
       fmt::format("  {:>4} {:<14} {:>7} {:>12} {:>14} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n", "rank", "device",
                   "share", "nodes", "edges", "halo", "memory", "received", "step", "computing", "moving", "waiting");

@@ -28,8 +28,8 @@ struct PlannedRank {
 struct PlannedCall {
   StepCall call;
   std::string what;        // "exchange v0[16]"
-  double seconds = 0;      // predicted
-  size_t hidden_by = 0;    // kernels that run while the rows travel
+  double seconds = 0;      // predicted seconds of the communication
+  size_t hidden_by = 0;    // number of kernels that run while the rows travel
   size_t reader = 0;       // the first kernel that reads the result
   int64_t early_rows = 0;  // rows of that kernel that are computed while the rows travel
 };

@@ -1,4 +1,4 @@
-// nacre report: runs as one HTML page.
+// Defines nacre report, which writes one HTML page about runs.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -40,7 +40,8 @@ void add_report(Command app) {
       .add_list(
           "RUN", [c = c.get()](const std::vector<std::string>& runs) { c->runs = runs; }, "run folders")
       .required();
-  command.add_option("--output,-o", c->output, "the page; default: report.html in the first run folder");
+  command.add_option("--output,-o", c->output,
+                     "file to write the page to; default: report.html in the first run folder");
   command.callback([c] { write_report(*c); });
 }
 

@@ -1,4 +1,4 @@
-// nacre simulate: predicts training on hardware that is described and need not exist.
+// Defines nacre simulate, which predicts training on hardware that is described and need not exist.
 #include "nacre/train/simulate.h"
 
 #include <fmt/format.h>
@@ -66,7 +66,8 @@ std::vector<int> usual_ranks(const Hardware& hardware) {
 // The data that work is counted on.
 struct CountedData {
   Dataset dataset;
-  // How many nodes of the simulated data set one node of `dataset` stands for; the same for edges.
+  // Says how many nodes of the simulated data set one node of `dataset` stands for. One edge stands
+  // for as many edges.
   double scale = 1;
   int64_t nodes = 0, edges = 0;  // size of the data set that is simulated
 };

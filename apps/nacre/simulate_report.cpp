@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kListedRanks = 64;  // more ranks are not listed one by one
+constexpr size_t kListedRanks = 64;  // if a run has more ranks, they are not listed one by one
 
 std::vector<std::string> assumptions_of(const SimulationReport& r) {
   std::vector<std::string> lines = r.hardware.assumptions();

@@ -1,4 +1,4 @@
-// What nacre simulate prints: a table over numbers of devices, as text or as JSON.
+// Prints the results of nacre simulate: a table over numbers of devices, as text or as JSON.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 namespace nacre::cli {
 
 struct SimulationReport {
-  std::string data, counted_on;  // the set that is simulated, and the one whose work was counted
+  std::string data, counted_on;  // the data set that is simulated, and the one whose work was
+                                 // counted
   int64_t nodes = 0, edges = 0;  // size of the data set that is simulated
   double scale = 1;
   ModelOptions model;

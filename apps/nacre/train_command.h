@@ -21,11 +21,12 @@ struct TrainCommand {
   RunConfig config;
   RecommendOptions recommend;  // options for data of users and items
   TrainerOptions trainer;
-  std::string config_file;  // read before the command line is parsed
+  std::string config_file;  // the value of --config, which is read before the command line is
+                            // parsed
   bool no_checkpoint = false;
   bool json = false;
   bool init_partial = false;
-  std::vector<uint64_t> seeds;  // empty: one run
+  std::vector<uint64_t> seeds;  // the seeds of --seeds; empty: one run
   std::string trace;
   MpiRanks* processes = nullptr;  // the processes that MPI has started; null if it has started none
 };
@@ -37,7 +38,8 @@ void add_train_options(Command command, TrainCommand& c);
 // UserError if settings are wrong, do not fit together or have no effect.
 Situation checked_situation(TrainCommand& c, const Command& command);
 
-// Takes the weights of --init, if it is given, unless the run continues with its own.
+// Loads the weights of --init, if the option is given, unless the run continues from its own
+// checkpoint.
 void take_first_weights(const TrainCommand& c, VertexModel& session);
 
 // Returns what the session of the run must be able to do. `first_plan` is the plan file of an

@@ -1,4 +1,4 @@
-// The results of a training run as JSON, for nacre train --json and the Python package.
+// Writes the results of a training run as JSON, for nacre train --json and the Python package.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ Shares shares_of(VertexModel& session);
 // Returns the peak of GPU memory in bytes; negative if there is no GPU.
 double device_peak(const VertexModel& session);
 
-// Returns one JSON object. `account` is null if the program does not count its own memory; planned
-// memory is then that of the session alone.
+// Returns the results as one JSON object. `account` is null if the program does not count its own
+// memory; the planned memory is then that of the session alone.
 std::string train_result_json(VertexModel& session, const TrainResult& result, const std::string& folder,
                               const MemoryAccount* account);
 

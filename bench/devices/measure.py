@@ -113,7 +113,7 @@ class Bench:
     def data(self, graph):
         return str(self.folder / f"{graph}{'' if self.o.scale == 1 else f'-{self.o.scale:g}'}.nacre")
 
-    # ---- What is made before anything is measured.
+    # ---- The data and partitions that are made before anything is measured.
 
     def make_data(self, graph):
         if pathlib.Path(self.data(graph)).exists():
@@ -231,7 +231,7 @@ class Bench:
         return text + f"\n[inside]\nlatency = {self.o.latency}\n"
 
     def measure(self):
-        """Runs what matters most first."""
+        """Makes all measurements, those that matter most first."""
         tables = self.o.tables
         runs = []
         if "cost" in tables:
@@ -245,7 +245,7 @@ class Bench:
         for run in runs:
             try:
                 self.train(run)
-            except Exception as error:  # the other runs go on
+            except Exception as error:  # the failure is noted, and the other runs go on
                 self.say(f"{run.title()}: {error!r}")
         if "simulated" in tables:
             wanted = list(self.cost_runs()) + list(self.share_runs())
@@ -331,7 +331,7 @@ class Bench:
         self.print_volumes()
 
     def print_volumes(self):
-        """Bytes that ranks receive, as planned and as counted."""
+        """Prints the bytes that ranks receive, as planned and as counted."""
         differ = total = 0
         for run in self.placement_runs():
             for rank in self.known.get(run.key(), {}).get("ranks", []):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The edge cut of `nacre partition` beside that of METIS' own program, with the same work of nodes,
-the same target shares and the same tolerance.
+"""Compares the edge cut of `nacre partition` with that of METIS' own program, for the same
+work of nodes, the same target shares and the same tolerance.
 
     partition.py --nacre build/release/nacre                        twin:arxiv and twin:reddit@0.2
     partition.py --nacre build/release/nacre --data twin:products   one graph
@@ -26,7 +26,7 @@ except ImportError:
 ROW_WORK, EDGE_WORK = 10, 1
 TOLERANCE = 0.03
 ROWS = 1 << 16  # lines of a graph that are written at a time
-AIM = 1.03      # of nacre's cut to that of gpmetis
+AIM = 1.03      # nacre's cut may be this many times that of gpmetis
 
 
 def find_metis():

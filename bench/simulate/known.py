@@ -17,7 +17,7 @@ import tempfile
 
 FOUR = (32, 32, 32, 32)
 UNEQUAL = (16, 32, 64)
-# graph, model, multiprocessors, shares, rows that travel, ms
+# Each entry has: graph, model, multiprocessors, shares, rows that travel, milliseconds.
 KNOWN = (
     ("products", "gcn", (128,), None, None, 95.2),
     ("products", "sage", (128,), None, None, 110.2),

@@ -1,4 +1,4 @@
-"""python -m nacre: the command line."""
+"""Runs the command line as `python -m nacre`."""
 from __future__ import annotations
 
 import signal

@@ -1,4 +1,4 @@
-"""Arrays of any library as NumPy arrays, without copies where that is possible."""
+"""Turns arrays of any library into NumPy arrays, without copies where that is possible."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,18 +15,18 @@ def to_numpy(value: Any, where: str) -> np.ndarray:
         return value
     if getattr(value, "requires_grad", False):
         value = value.detach()
-    if hasattr(value, "todense"):  # SciPy
+    if hasattr(value, "todense"):  # sparse matrices of SciPy
         return np.asarray(value.todense())
     if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
         except (BufferError, RuntimeError, TypeError, ValueError):
-            pass  # it lies on a device, or its type is unknown to NumPy
+            pass  # the array lies on a device, or NumPy does not know its type
         if hasattr(value, "cpu"):
             value = value.cpu()
         elif hasattr(value, "get"):
             value = value.get()
-    if hasattr(value, "to_numpy"):  # pandas, Arrow
+    if hasattr(value, "to_numpy"):  # tables of pandas and Arrow
         return value.to_numpy()
     try:
         return np.asarray(value)
@@ -35,7 +35,7 @@ def to_numpy(value: Any, where: str) -> np.ndarray:
 
 
 def integers(value: Any, where: str) -> np.ndarray:
-    """Returns a contiguous array of int64, one-dimensional."""
+    """Returns a contiguous, one-dimensional array of int64."""
     array = to_numpy(value, where)
     if array.size == 0:
         array = array.astype(np.int64)

@@ -1,5 +1,5 @@
-"""Graphs of other libraries. None of these libraries is imported before it is needed: objects are
-recognised by what they can do."""
+"""Converts graphs of other libraries. None of these libraries is imported before it is
+needed: objects are recognised by what they can do."""
 from __future__ import annotations
 
 import dataclasses
@@ -14,7 +14,7 @@ from ._core import UserError
 
 @dataclasses.dataclass
 class Source:
-    """What a graph is made from; None stands for "not given"."""
+    """Holds what a graph is made from; None stands for "not given"."""
 
     src: Any = None
     dst: Any = None
@@ -60,8 +60,8 @@ def source_of(value: Any) -> Source:
 
 
 def from_scipy(matrix: Any) -> Source:
-    """An entry in row i, column j is an edge from i to j. The entries are weights, unless all of
-    them are 1."""
+    """Takes a sparse matrix. An entry in row i, column j is an edge from i to j. The
+    entries are weights, unless all of them are 1."""
     if matrix.shape[0] != matrix.shape[1]:
         raise UserError(f"edge_index: the matrix has the shape {list(matrix.shape)}; a graph needs a square one")
     coo = matrix.tocoo()
@@ -82,7 +82,7 @@ def from_networkx(graph: Any) -> Source:
     if edges and all("weight" in data for _, _, data in edges):
         weight = np.array([data["weight"] for _, _, data in edges], dtype=np.float32)
     if not graph.is_directed():
-        loops = src == dst  # a loop leads to itself once
+        loops = src == dst  # a self loop becomes one edge, not two
         src, dst = np.concatenate([src, dst[~loops]]), np.concatenate([dst, src[~loops]])
         weight = None if weight is None else np.concatenate([weight, weight[~loops]])
     found = Source(src=src, dst=dst, edge_weight=weight, num_nodes=len(nodes), node_ids=nodes,

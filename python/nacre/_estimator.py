@@ -1,4 +1,4 @@
-"""Estimator: training with the methods of scikit-learn."""
+"""Estimator: trains with the methods of scikit-learn."""
 from __future__ import annotations
 
 from typing import Any
@@ -25,11 +25,11 @@ class Estimator:
         self._options = options
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Returns the settings."""
+        """Returns all settings by name, as scikit-learn expects."""
         return dict(self._options)
 
     def set_params(self, **options: Any) -> Estimator:
-        """Changes settings."""
+        """Changes the given settings and returns the estimator."""
         self._options.update(options)
         return self
 
@@ -56,7 +56,8 @@ class Estimator:
         return self.run_
 
     def predict(self, nodes: Any = None) -> np.ndarray:
-        """Returns the predicted classes of all nodes, or of these. Classes with names are words."""
+        """Returns the predicted classes of all nodes, or of `nodes`. Classes with
+        names are words."""
         run = self._fitted()
         predicted = run.predict()
         assert run.graph is not None
@@ -65,7 +66,7 @@ class Estimator:
         return predicted if nodes is None else predicted[chosen(nodes, "nodes", run.graph.num_nodes)]
 
     def decision_function(self, nodes: Any = None) -> np.ndarray:
-        """Returns the scores of all classes, of all nodes or of these."""
+        """Returns the scores of all classes, for all nodes or for `nodes`."""
         run = self._fitted()
         assert run.graph is not None
         return run.scores() if nodes is None else run.scores()[chosen(nodes, "nodes", run.graph.num_nodes)]

@@ -1,4 +1,4 @@
-"""Settings of Python calls as the words of a command line, which the C++ code reads."""
+"""Turns settings of Python calls into the words of a command line, which the C++ code reads."""
 from __future__ import annotations
 
 import functools
@@ -16,7 +16,7 @@ def names(command: str) -> frozenset[str]:
 
 def text(value: Any) -> str:
     """Returns a value as it is written on the command line."""
-    if hasattr(value, "tolist"):  # NumPy
+    if hasattr(value, "tolist"):  # NumPy values
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         if any(isinstance(item, (list, tuple)) for item in value):  # fan-outs by edge type
@@ -24,7 +24,7 @@ def text(value: Any) -> str:
         return ",".join(text(item) for item in value)
     if isinstance(value, (set, frozenset)):
         return ",".join(sorted(text(item) for item in value))
-    if hasattr(value, "folder"):  # a run
+    if hasattr(value, "folder"):  # the value is a run
         value = value.folder
     if isinstance(value, os.PathLike):
         return os.fspath(value)
@@ -33,8 +33,8 @@ def text(value: Any) -> str:
 
 def words(command: str, options: dict[str, Any]) -> list[str]:
     """Returns the command line words for keyword arguments. Underscores become dashes; None stands
-    for "not given"; True and False switch flags. Of an option --no-NAME, NAME=False means the
-    same."""
+    for "not given"; True and False switch flags. For an option --no-NAME, NAME=False
+    means the same as no_NAME=True."""
     known = names(command)
     result: list[str] = []
     for key, value in options.items():

@@ -1,4 +1,4 @@
-"""Plans: what a run would do, and what it would cost."""
+"""Plans runs: says what a run would do, and what it would cost."""
 from __future__ import annotations
 
 import html
@@ -29,7 +29,7 @@ class Plan:
         return json.loads(self._json)["kernels"]
 
     def save(self, path: Any) -> None:
-        """Writes the plan file."""
+        """Writes the plan file to `path`."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self._json + "\n")
 

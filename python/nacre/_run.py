@@ -1,4 +1,4 @@
-"""Training, and the runs that it leaves."""
+"""Trains models, and opens the runs that training leaves."""
 from __future__ import annotations
 
 import functools
@@ -175,7 +175,7 @@ def _call_all(calls: list[Callback], report: Report) -> bool:
 
 
 class _Bar:
-    """A tqdm bar of epochs, if one is wanted."""
+    """Shows the epochs as a tqdm bar, if the caller wants one."""
 
     def __init__(self, wanted: bool, epochs: int | None) -> None:
         self._bar = None
@@ -184,7 +184,7 @@ class _Bar:
             self._bar = tqdm(total=epochs, unit="epoch")
 
     def update(self, report: Report) -> None:
-        """Shows an epoch."""
+        """Shows that an epoch is over."""
         assert self._bar is not None
         figures = {"loss": f"{report['loss']:.4f}"}
         if report["val"] is not None:

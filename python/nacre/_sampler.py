@@ -1,4 +1,4 @@
-"""Nacre's samplers alone, for training with another library."""
+"""Offers Nacre's samplers by themselves, for training with another library."""
 from __future__ import annotations
 
 import dataclasses
@@ -20,7 +20,7 @@ class Block:
 
     edge_index: np.ndarray  # [2, E] of local ids: sources, destinations
     edge_id: np.ndarray  # position of each edge in graph.edge_index
-    scale: np.ndarray | None  # of each edge; None if every edge stands for itself alone
+    scale: np.ndarray | None  # weight of each edge in sums; None if every weight is 1
     num_src: int
     num_dst: int
 

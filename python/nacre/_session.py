@@ -1,4 +1,4 @@
-"""Session: for people who own their training loop."""
+"""Session: trains step by step, for people who write their own training loop."""
 from __future__ import annotations
 
 import json
@@ -45,17 +45,17 @@ class Session:
 
     @property
     def steps_per_epoch(self) -> int:
-        """The number of steps of an epoch: 1 on the whole graph, otherwise that of batches."""
+        """The number of steps of an epoch: the number of batches, or 1 on the whole graph."""
         return self._loop.steps_per_epoch
 
     @property
     def metric(self) -> str:
-        """What evaluate() computes, for example accuracy."""
+        """The name of the score that evaluate() computes, for example accuracy."""
         return self._loop.metric
 
     @property
     def memory(self) -> dict[str, int]:
-        """The memory of the device in bytes, by part."""
+        """The bytes of device memory, by what they are used for."""
         return dict(self._loop.memory())
 
     def step(self, lr: float | None = None) -> float:
@@ -74,12 +74,13 @@ class Session:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Returns writable views of the parameters by name, without copies. They know DLPack, so
-        that torch.from_dlpack() takes them. On a GPU they are those of the host, as of this call.
-        After writing to them, call weights_changed()."""
+        that torch.from_dlpack() takes them. If the model trains on a GPU, they are
+        views of the host's copies, which this call brings up to date. After writing to them, call
+        weights_changed()."""
         return self._loop.parameters()
 
     def weights_changed(self) -> None:
-        """Must be called after parameters were written to."""
+        """Tells the session that parameters were written to. Call this after every such change."""
         self._loop.weights_changed()
 
     def state_dict(self) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-// What the parts of the Python module share.
+// Declares what the parts of the Python module share.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,12 +18,12 @@ namespace nacre::python {
 
 namespace nb = nanobind;
 
-// A data set of a Python program: made from arrays, or read from files.
+// A data set of a Python program, which was made from arrays or read from files.
 struct GraphData {
   Dataset dataset;
   std::string spec;  // what the program would give as --data, or "memory:NAME"
   LoadOptions load;
-  bool in_memory = false;  // it was made from arrays, so it cannot be read again
+  bool in_memory = false;  // true if made from arrays; then it cannot be read again
 };
 
 // Every function that may start threads calls this first. The threads of a process are not copied

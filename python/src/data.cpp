@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* kHere = "nacre.Graph";
 
-// The package makes these arrays: one-dimensional, contiguous and of these types.
+// These are the types of the arrays that the package passes. All are one-dimensional and
+// contiguous.
 using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Features = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -28,7 +29,7 @@ using Targets = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device
 
 int64_t rows_of(size_t rows) { return static_cast<int64_t>(rows); }
 
-// Returns the ids as the graph stores them. `where` names the argument.
+// Returns the ids in the type that the graph stores. `where` names the argument in error messages.
 std::vector<NodeId> node_ids(const Ids& ids, int64_t num_nodes, const std::string& where) {
   std::vector<NodeId> nodes(ids.shape(0));
   const int64_t* given = ids.data();
@@ -49,11 +50,11 @@ int64_t largest(const Ids& ids) {
   return ids.shape(0) == 0 ? -1 : *std::max_element(ids.data(), end);
 }
 
-// The parts of a graph as the package hands them over.
+// Holds the parts of a graph, as the package passes them.
 struct Parts {
   std::string name = "graph";
   std::optional<Ids> src, dst;
-  int64_t num_nodes = -1;  // negative: the largest id + 1, or the number of rows of x or y
+  int64_t num_nodes = -1;  // negative: the number of rows of x or y, or the largest id + 1
   std::optional<Floats> edge_weight;
   std::optional<Ids> edge_type;
   std::optional<Features> x;

@@ -12,7 +12,7 @@ bool PythonInterrupt::came() {
   last_ = now;
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) return false;
-  error_.emplace();  // takes the exception that is set
+  error_.emplace();  // takes over the exception that is set in Python
   return true;
 }
 

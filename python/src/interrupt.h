@@ -1,4 +1,4 @@
-// Ctrl-C and other signals that a Python program handles, seen from C++ code that runs for long.
+// Lets C++ code that runs for long notice Ctrl-C and other signals that a Python program handles.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ class PythonInterrupt {
   // runs handlers on its main thread only; on other threads the answer is always false.
   bool came();
 
-  // Returns the exception, or None.
+  // Returns the exception that a signal handler raised, or None if none did.
   nb::object exception() const;
 
  private:

@@ -1,4 +1,4 @@
-// Messages of the library go to a Python function.
+// Passes the library's messages to a Python function.
 #include <nanobind/stl/string.h>
 
 #include <mutex>
@@ -20,7 +20,8 @@ class PythonLog final : public LogSink {
     try {
       nb::handle(static_cast<PyObject*>(call_.get()))(level, text);
     } catch (nb::python_error& error) {
-      // A message must not end the work that it is about. Ctrl-C counts later.
+      // An exception of the function must not end the work that the message is about. If the
+      // exception comes from Ctrl-C, it counts later.
       if (error.matches(PyExc_KeyboardInterrupt)) {
         PyErr_SetInterrupt();
         return;

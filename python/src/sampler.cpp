@@ -1,4 +1,4 @@
-// Samplers alone, for programs that train with another library.
+// Offers samplers by themselves, for programs that train with another library.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The edges of a block as a list of pairs, [2, E], of local ids.
+// Returns the edges of a block as an array [2, E] of local ids.
 nb::object edge_list(const Graph& block) {
   const auto count = static_cast<size_t>(block.num_edges());
   auto values = std::make_unique<int64_t[]>(2 * count);
@@ -103,7 +103,8 @@ class PySampler {
 
   std::unique_ptr<Sampler> sampler_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<BatchSampler>> idle_;  // after sampler_, which they use
+  // declared after sampler_, because these use it
+  mutable std::vector<std::unique_ptr<BatchSampler>> idle_;
   int64_t batch_size_ = 0;
 };
 

@@ -44,7 +44,8 @@ class OwnLoop {
   }
 
   ~OwnLoop() {
-    const nb::gil_scoped_release release;  // threads that end may have a last message
+    const nb::gil_scoped_release release;  // threads that end may still send a message, which needs
+                                           // the interpreter's lock
     model_.reset();
   }
   OwnLoop(const OwnLoop&) = delete;

@@ -1,4 +1,4 @@
-// Training, and the use of trained weights.
+// Trains models, and uses trained weights.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -51,7 +51,7 @@ std::function<bool(const EpochReport&)> after_epoch(const nb::object& call) {
   };
 }
 
-// Returns the data of a run; reads them if the program has not.
+// Returns the data of a run, and reads them if the program has not passed any.
 Dataset data_of(const GraphData* graph, RunConfig& config) {
   if (graph == nullptr) return load_dataset(config.data, config.load);
   config.data = graph->spec;
@@ -67,8 +67,8 @@ void refuse_recommendation(const Dataset& dataset) {
 }
 
 struct Trained {
-  std::string result;                  // JSON
-  std::string folder;                  // of the run
+  std::string result;                  // the results as JSON text
+  std::string folder;                  // path of the run folder
   nb::object stopped_by = nb::none();  // the exception that a signal handler has raised
   GraphData graph;
 };
@@ -134,7 +134,8 @@ class Predictor {
   }
 
   ~Predictor() {
-    const nb::gil_scoped_release release;  // threads that end may have a last message
+    const nb::gil_scoped_release release;  // threads that end may still send a message, which needs
+                                           // the interpreter's lock
     session_.reset();
   }
   Predictor(const Predictor&) = delete;

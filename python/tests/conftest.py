@@ -1,4 +1,4 @@
-"""What the tests of the Python package share."""
+"""Defines what the tests of the Python package share."""
 import os
 import pathlib
 import subprocess
@@ -42,7 +42,8 @@ def graph():
 
 @pytest.fixture(autouse=True)
 def private_plan_cache(tmp_path, monkeypatch):
-    """Plans and profiles that tests store do not meet those of the user."""
+    """Gives tests a cache folder of their own, so that they do not use plans and profiles of
+    the user."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
 

@@ -1,4 +1,4 @@
-"""Graphs from arrays and from objects of other libraries."""
+"""Tests graphs from arrays and from objects of other libraries."""
 import gc
 import types
 

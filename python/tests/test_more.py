@@ -1,4 +1,4 @@
-"""Sessions, samplers, estimators and plans."""
+"""Tests sessions, samplers, estimators and plans."""
 import json
 import threading
 
@@ -78,7 +78,7 @@ def test_samples_repeat_themselves(graph):
     first, second = (nacre.sampler(graph, fanout=[2, 2], batch_size=8) for _ in range(2))
     one = [batch.n_id.tolist() for batch in first]
     assert one == [batch.n_id.tolist() for batch in second]
-    assert one != [batch.n_id.tolist() for batch in first]  # the next epoch
+    assert one != [batch.n_id.tolist() for batch in first]  # the next turn is the next epoch
     plain = nacre.sampler(graph, np.arange(60) < 10, fanout=[2], batch_size=4, shuffle=False, drop_last=True)
     assert [batch.seeds.tolist() for batch in plain] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert len(plain) == 2

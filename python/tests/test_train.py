@@ -1,4 +1,4 @@
-"""Training from Python: the same options, messages and bits as the command line."""
+"""Tests that training from Python has the same options, messages and bits as the command line."""
 import json
 import logging
 import os
@@ -235,7 +235,7 @@ def test_two_threads_train_at_once(graph):
 
 @pytest.fixture
 def ctrl_c():
-    """A shell starts background jobs without the handler of Ctrl-C."""
+    """Restores the handler of Ctrl-C, because a shell starts background jobs without it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Features that stay on disk because of --host-budget: the same weights as with all features in
-memory, resuming, the bill, packing, and what happens if the disk or the file fails.
+"""Tests features that stay on disk because of --host-budget: the same weights as with all features
+in memory, resuming, the bill, packing, and what happens if the disk or the file fails.
 
     disk_test.py PROGRAM FAULTS_LIBRARY
 """
@@ -21,7 +21,7 @@ DATA = None  # folder with the data, made once
 TRAIN = ("train", "--model", "sage", "--hidden", 16, "--mode", "minibatch", "--fanout", "8,4", "--batch-size", 8,
          "--split", "random:0.03/0.02/0.02", "--epochs", 2, "--eval-every", 2, "--deterministic", "--seed", 3,
          "--threads", 2)
-# A third of the features.
+# The budget is a third of the bytes of the features.
 BUDGET = ("--host-budget", "1500k")
 
 
@@ -134,7 +134,7 @@ class Disk(cli.CliTest):
             if metrics.exists() and len(metrics.read_text().splitlines()) >= 2:
                 break
             time.sleep(0.05)
-        os.truncate(data, os.path.getsize(data) // 2)  # in the middle of the features
+        os.truncate(data, os.path.getsize(data) // 2)  # cuts the file in the middle of the features
         self.assertEqual(process.wait(60), 1)
         errors = [line for line in self.read("stderr.txt").decode().splitlines() if line.startswith("nacre: ")]
         self.assertEqual(len(errors), 1, errors)

@@ -56,7 +56,8 @@ class ColdStarts(Emulated):
     being loaded."""
 
     def start(self, number, **changes):
-        # Every third number must come to all models and places, too.
+        # Models change with every number and places after each round of models. So all combinations
+        # occur, even if only every third number is run.
         model, places = list(MODELS)[number % len(MODELS)], PLACES[number // len(MODELS) % len(PLACES)]
         return self.run_with("train", *SMALL, *BATCHES, "--model", model, *MODELS[model], *places, "--epochs", 4,
                              "--no-checkpoint", "--json", "-q", NACRE_CACHE=self.dir / f"cache{number}",

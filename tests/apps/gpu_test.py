@@ -78,7 +78,7 @@ class Gpu(cli.CliTest):
                      says="--sample-on", memory=None)
 
     def tiers(self, common, want):
-        """However few rows are in device memory, the run is the same."""
+        """Checks that the run is the same, however few rows are in device memory."""
         runs = {}
         rows = want["features"]["rows"]
         self.assertEqual(rows["host"] + rows["peer"] + rows["disk"], 0)

@@ -1,4 +1,4 @@
-"""Helpers of the tests of runs over several devices, as threads and as processes of mpirun."""
+"""Helps the tests of runs over several devices, as threads and as processes of mpirun."""
 import json
 import pathlib
 import re
@@ -46,7 +46,7 @@ class RankTest(cli.CliTest):
 
 
 class LaunchedTest(RankTest):
-    """Every test starts processes with mpirun."""
+    """The base of tests that start processes with mpirun."""
 
     def setUp(self):
         if MPIRUN is None:
@@ -89,7 +89,7 @@ class LaunchedTest(RankTest):
         return result
 
     def start_launched(self, ranks, *arguments):
-        """Starts processes, and returns the launcher's."""
+        """Starts processes, and returns the process of the launcher."""
         self.addCleanup(lambda: process.poll() is None and process.kill())
         with open(self.dir / "stdout.txt", "wb") as out, open(self.dir / "stderr.txt", "wb") as err:
             process = subprocess.Popen(self.command(ranks, *arguments), cwd=self.dir, env=self.environment(),
@@ -115,5 +115,5 @@ class LaunchedTest(RankTest):
         return found[rank]
 
     def errors(self, text):
-        """Returns the lines of error of the program."""
+        """Returns the error lines that the program printed."""
         return [line for line in text.splitlines() if line.startswith("nacre: ")]

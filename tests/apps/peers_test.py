@@ -135,7 +135,7 @@ class Peers(cli.CliTest):
 
 
 class Partition(cli.CliTest):
-    """bench/peers/partition.py, which needs gpmetis and numpy."""
+    """Tests bench/peers/partition.py, which needs gpmetis and numpy."""
 
     def test_cut_beside_metis(self):
         script = pathlib.Path(SOURCE_ROOT) / "bench" / "peers" / "partition.py"

@@ -11,7 +11,7 @@ from launched import LaunchedTest
 
 @unittest.skipIf(os.environ.get("NACRE_TEST_DEVICE") != "cuda", "NACRE_TEST_DEVICE is not cuda")
 class Bf16(LaunchedTest):
-    """Ranks that store values as bf16, and runs that switch ranks to bf16 by themselves."""
+    """Tests ranks that store values as bf16, and runs that switch ranks to bf16 by themselves."""
 
     gpu = True
     MODEL = ("--data", "easy.npz", "--model", "gcn", "--layers", 3, "--hidden", 32, "--seed", 1)
@@ -19,7 +19,8 @@ class Bf16(LaunchedTest):
 
     def setUp(self):
         super().setUp()
-        # Rings of one class each, with few edges between them: every precision learns all of it.
+        # The graph has rings of one class each, with few edges between them, so that every
+        # precision learns all classes.
         nodes, classes, width = 240, 3, 16
         src = [v for v in range(nodes) for _ in range(4)]
         dst = [(v + step * classes) % nodes for v in range(nodes) for step in (1, 2, 5)]
@@ -83,7 +84,8 @@ class Bf16(LaunchedTest):
 
     @unittest.skipIf("NACRE_EMULATOR_CACHE" not in os.environ, "the GPU is not emulated")
     def test_ranks_switch_by_themselves(self):
-        # All of it is learned soon, and a switch pays in a run that could be long.
+        # The model learns the classes soon, so the run stops early. But as the run could be long, a
+        # switch is expected to pay.
         common = (*self.MODEL, "--epochs", 100000, "--patience", 30)
         exact = self.train("f32", *common, *self.TWO)
         declined = self.ok("train", *common, *self.TWO, "--precision", "auto", "--no-checkpoint", "--json")

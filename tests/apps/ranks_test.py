@@ -73,7 +73,7 @@ class Threads(RankTest):
             self.assertEqual("while rows of other ranks travel" in text, not without)
             run = self.ok("train", *on, *without, "--epochs", 3, "--no-checkpoint", "--json", "-q").last_json()
             losses.append(run["loss"])
-        self.assertEqual(*losses)  # to the last bit
+        self.assertEqual(*losses)  # the losses agree to the last bit
 
     def test_metrics_of_whole_splits(self):
         # A score that is no mean over nodes needs the predictions of all ranks.
@@ -429,7 +429,7 @@ class Processes(LaunchedTest):
 
 @unittest.skipIf(os.environ.get("NACRE_TEST_DEVICE") != "cuda", "NACRE_TEST_DEVICE is not cuda")
 class GpuProcesses(LaunchedTest):
-    """Processes on parts of one GPU and on the host. Their rows travel through host memory."""
+    """Tests processes on parts of one GPU and on the host. Rows travel through host memory."""
 
     gpu = True
 
@@ -459,7 +459,7 @@ class GpuProcesses(LaunchedTest):
         self.same("two", "one")
 
     def test_shares(self):
-        # So few epochs that no work is moved.
+        # The run has so few epochs that no work is moved.
         common = ("train", *GCN, "--epochs", 9, "--no-checkpoint", "--json")
         # Every process knows only its own device, and yet all processes must cut the graph alike.
         made = self.launched(2, *common, "--devices", "cuda:0,cpu:4").last_json()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""nacre report: every figure on the page is that of a file of the run, the page needs nothing else,
-and people can reach everything by keyboard and screen reader."""
+"""Tests nacre report: every figure on the page is that of a file of the run, the page needs nothing
+else, and people can reach everything by keyboard and screen reader."""
 import html.parser
 import json
 import re
@@ -9,7 +9,7 @@ import unittest
 import cli
 
 TRAIN = ("train", "--data", "twin:cora@0.2", "--layers", 2, "--hidden", 8, "--device", "cpu", "--plan", "off")
-# Elements of HTML that have no end.
+# These elements of HTML have no end tag.
 VOID = {"meta", "input", "line", "polyline", "circle"}
 
 
@@ -67,7 +67,7 @@ class Report(cli.CliTest):
         return text, page
 
     def in_file(self, run, place):
-        """Returns what the file has at a place such as result.json:test_acc."""
+        """Returns the value that a file has at a place such as result.json:test_acc."""
         name, *path = place.split(":")
         if name == "metrics.jsonl":
             line, key = path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nacre plan and nacre explain for several devices, and nacre simulate: what they predict and
+"""Tests nacre plan and nacre explain for several devices, and nacre simulate: what they predict and
 count, and how wrong descriptions of hardware are refused."""
 import json
 import unittest

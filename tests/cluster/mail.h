@@ -12,7 +12,7 @@
 
 namespace nacre {
 
-// Packets on their way between the ranks of a test.
+// Holds the packets on their way between the ranks of a test.
 struct Mailboxes {
   struct Letter {
     int from;
@@ -21,7 +21,7 @@ struct Mailboxes {
   explicit Mailboxes(int size) : boxes(size), dead(size) {}
 
   std::mutex mutex;
-  std::vector<std::deque<Letter>> boxes;  // by receiver
+  std::vector<std::deque<Letter>> boxes;  // packets by the rank that receives them
   std::vector<bool> dead;                 // ranks whose process has ended
 };
 

@@ -48,7 +48,7 @@ struct Half {
   }
 
   Plan plan(const PlanOptions& options = {}) const {
-    ModelOptions model = model_cases()[0].options;  // gcn
+    ModelOptions model = model_cases()[0].options;  // the model is gcn
     model.hidden = model.out_dim = 32;
     model.layers = layers;
     model.sampling = Sampling::blocks;
@@ -81,7 +81,8 @@ TEST(EarlyRows, SumsOverNeighboursBeginBeforeTheHaloArrives) {
   EXPECT_EQ(sum.kind, KernelKind::spmm);
   EXPECT_EQ(sum.early.rows, half.local->inside);
   EXPECT_EQ(half.local->inside, 5000);
-  EXPECT_NEAR(sum.early.share, 9.0 / 20, 1e-9);  // 8 edges and a row of 8 or 10 edges and a row
+  EXPECT_NEAR(sum.early.share, 9.0 / 20, 1e-9);  // early vertices have 8 edges, the others 10; a
+                                                 // row counts like an edge
   EXPECT_NE(early_rows_text(sum).find("the first 5,000 rows (45 % of the work)"), std::string::npos);
   EXPECT_NE(plan_text(plan, half.blocks).find(early_rows_text(sum)), std::string::npos);
   EXPECT_NE(plan_json(plan).find("\"early\""), std::string::npos);
@@ -156,7 +157,8 @@ TEST(EarlyRows, ForecastsKnowThem) {
   };
   EXPECT_LT(seconds(with, true, true), seconds(without, true, true));
   EXPECT_EQ(seconds(with, false, true), seconds(without, false, true));
-  // A device that moves its rows itself gains nothing and starts a kernel more.
+  // A device that moves its rows itself gains nothing from early rows, and has to start one more
+  // kernel.
   EXPECT_GT(seconds(with, true, false), seconds(without, true, false));
 }
 

@@ -59,7 +59,7 @@ TEST(GpuParts, RowsCutBySourcesWalkOneBlockAfterTheOther) {
         EXPECT_EQ(head.segments.size() + rest.segments.size(), cut.segments.size());
         for (const auto& s : head.segments) EXPECT_LT(s.row, third);
         for (const auto& s : rest.segments) EXPECT_GE(s.row, third);
-        int64_t last = 0;  // block of the segment before
+        int64_t last = 0;  // block of the previous segment
         for (const auto& s : cut.segments) {
           if (s.begin == s.end) continue;
           const auto block_of = [&](int64_t v) {
@@ -83,13 +83,14 @@ TEST(GpuParts, RowsOfARankAreCutByTheNumbersOfTheWholeGraph) {
   arrays.num_dst = 2;
   const std::vector<uint32_t> numbers = {1, 4, 0, 2, 3, 5};  // two own vertices, then the halo
   arrays.row_ptr = std::vector<int64_t>{0, 4, 6};
-  arrays.col_idx = std::vector<NodeId>{2, 0, 3, 5, 4, 1};  // 0 1 2 5 and 3 4
+  arrays.col_idx = std::vector<NodeId>{2, 0, 3, 5, 4, 1};  // vertices 0, 1, 2, 5 of the whole
+                                                           // graph, and 3, 4
   const Graph graph(std::move(arrays), "test");
   const auto view = cpu::make_uncut_view(graph, Direction::by_dst);
   const RowCut cut = cut_by_sources(*view, {6, {numbers.data()}, 2}, 100);
   expect_covers(cut, *view, 100);
   ASSERT_EQ(cut.segments.size(), 3U);
-  EXPECT_EQ(cut.segments[0].end, 3);  // row 0 up to vertex 2
+  EXPECT_EQ(cut.segments[0].end, 3);  // row 0 up to and including vertex 2
   EXPECT_EQ(cut.segments[1].row, 0U);
   EXPECT_EQ(cut.segments[2].row, 1U);
   EXPECT_EQ(cut.segments[2].partial, -1) << "the row lies in the second block as a whole";

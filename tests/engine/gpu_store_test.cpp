@@ -1,6 +1,6 @@
-// Feature rows in tiers: whatever memory the rows of a batch lie in, the kernel that loads them
-// writes the same floats (NACRE_TEST_DEVICE=cuda). Its sources compile, which needs the plug-in but
-// no GPU.
+// Tests feature rows in tiers: whatever memory the rows of a batch lie in, the kernel that loads
+// them writes the same floats (NACRE_TEST_DEVICE=cuda). Also tests that the kernel's sources
+// compile, which needs the plug-in but no GPU.
 #include "nacre/engine/gpu/feature_store.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kVertices = 61;
 
-// A table and its values after they were stored.
+// A table of features, and the values that are left of it after it was stored.
 struct Table {
   Tensor stored;
   std::vector<float> values;
@@ -32,7 +32,7 @@ Table random_table(DType type, int64_t width, uint64_t seed) {
     x = static_cast<float>(rng.uniform(-2, 2));
     const auto strange = rng.below(40);
     if (strange == 0) x = 0;
-    if (strange == 1) x *= 1e-6F;  // f16 has few bits for such a number
+    if (strange == 1) x *= 1e-6F;  // f16 has few bits for a number this small
     if (strange == 2) x = std::numeric_limits<float>::infinity();
     if (strange == 3) x = -0.0F;
   }
@@ -47,11 +47,11 @@ Table random_table(DType type, int64_t width, uint64_t seed) {
   return t;
 }
 
-// A placement of rows on some devices and the host, by chance.
+// A random placement of rows on some devices and the host.
 struct Placed {
-  std::vector<std::vector<NodeId>> rows;  // of each device
+  std::vector<std::vector<NodeId>> rows;  // rows of each device
   std::vector<NodeId> host;
-  // The tables of a reading device, which reads own rows where it has them.
+  // Returns the tables of a reading device. It reads its own copy of a row if it has one.
   std::vector<int8_t> dev_num;
   std::vector<NodeId> buf_pos;
 };
@@ -65,7 +65,8 @@ Placed place(int devices, int reader, uint64_t seed) {
   for (NodeId v = 0; v < kVertices; ++v) {
     const auto drawn = static_cast<int>(rng.below(static_cast<uint64_t>(devices) + 2));
     for (int d = 0; d < devices; ++d) {
-      // The last choice is a row that every device has.
+      // If `drawn` is devices + 1, every device has the row; if it is `devices`, only the host has
+      // it.
       if (drawn != d && drawn != devices + 1) continue;
       std::vector<NodeId>& rows = p.rows[static_cast<size_t>(d)];
       if (p.dev_num[v] < 0 || d == reader) {

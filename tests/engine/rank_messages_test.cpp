@@ -190,8 +190,8 @@ void run_round(const Shares& shares, int rank, RankLinks& links, const std::shar
   }
 }
 
-// How rows get to ranks on GPUs: ranks are threads that reach each other's memory; or they are
-// connected as processes are, so that rows go through host memory, or by a link.
+// Says how rows get to ranks on GPUs. Ranks are threads that reach each other's memory, or they are
+// connected like processes, so that rows travel through host memory or over a link.
 enum class Way : uint8_t { direct, staged, linked };
 
 std::unique_ptr<Communicator> connect(Way way, std::unique_ptr<Communicator> host,
@@ -247,7 +247,7 @@ void run_everywhere(const std::vector<std::shared_ptr<GpuCompiler>>& compilers, 
 
 float rounded(float x) { return from_bf16(to_bf16(x)); }
 
-// Which ranks store their rows as bf16, and which of them lie on the host.
+// Says which ranks store their rows as bf16, and which of them lie on the host.
 struct NarrowRanks {
   std::vector<char> narrow, on_host;
 
@@ -268,7 +268,7 @@ std::vector<float> expected_rows(const Shares& shares, const Call& call, int ran
       values.push_back(ranks.sent(from, rank, ranks.stored(from, call.value(from, v, j))));
   }
   if (!adds) return values;
-  // A GPU that stores f32 adds rows of f32 first.
+  // A GPU that stores f32 adds the rows that arrive as f32 first.
   const bool sorted = ranks.narrow[rank] == 0 && ranks.on_host[rank] == 0;
   for (int turn = 0; turn < (sorted ? 2 : 1); ++turn) {
     for (int r = 0; r < static_cast<int>(shares.local.size()); ++r) {

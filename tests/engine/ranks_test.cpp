@@ -173,7 +173,7 @@ TEST_P(Ranks, TheInterpreterComputesWhatOneDeviceComputes) {
 // The devices of the ranks of one test.
 struct Places {
   std::string name;
-  // The compiler of each rank; null for the host.
+  // The compiler of each rank; null if the rank is on the host.
   std::vector<std::shared_ptr<GpuCompiler>> compilers;
 };
 

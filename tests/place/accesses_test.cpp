@@ -1,4 +1,4 @@
-// Computed numbers of reads against sampled batches, for every sampler.
+// Compares computed numbers of reads with sampled batches, for every sampler.
 #include "nacre/place/accesses.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace nacre {
 namespace {
 
-// A graph whose degrees differ much: the chance of an edge to lead to v falls with v.
+// Returns a graph whose degrees differ much: the larger v is, the less likely an edge leads to v.
 Graph skewed_graph(uint64_t seed, int64_t vertices, int64_t edges, bool undirected) {
   test::Rng rng(seed);
   EdgeList list;
@@ -96,7 +96,8 @@ std::vector<SamplerCase> sampler_cases() {
   return cases;
 }
 
-// A small number of batches for every build; NACRE_STRESS_BATCHES=1000000 is the stress size.
+// Every build draws a small number of batches; NACRE_STRESS_BATCHES=1000000 asks for the number of
+// stress tests.
 int64_t batches_to_draw(int64_t usual) {
   const char* asked = std::getenv("NACRE_STRESS_BATCHES");
   return asked != nullptr ? std::atoll(asked) : usual;
@@ -139,7 +140,7 @@ TEST_P(Accesses, AreFiniteOnEveryGraph) {
     const auto most = static_cast<float>(batches_of_epoch(request));
     ASSERT_EQ(static_cast<int64_t>(reads.size()), c.graph.num_nodes());
     for (const float each : reads) EXPECT_TRUE(each >= 0 && each <= most * 1.00001f) << each << " of " << most;
-    // The rows that are never read are those that no batch ever has.
+    // Checks that the rows with 0 expected reads are exactly those that no batch can have.
     const std::vector<float> counted = presampled_accesses(request, 200);
     for (size_t v = 0; v < reads.size(); ++v) {
       if (reads[v] == 0) {
@@ -169,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Samplers, Accesses, ::testing::ValuesIn(sampler_cases()
   return name;
 });
 
-// Without choice there is no chance: one batch of all training vertices that takes all neighbours.
+// One batch of all training vertices that takes all neighbours leaves nothing to chance.
 TEST(AccessesWithoutChoice, AreTheNeighbourhoodItself) {
   for (const test::GraphCase& c : test::random_graphs(11, 40)) {
     SCOPED_TRACE(c.name);
@@ -191,7 +192,7 @@ TEST(AccessesOnATree, AreExact) {
   const std::vector<float> reads = access_probabilities({&graph, {.fanout = {1, 1, 1}}, train, 1});
   EXPECT_FLOAT_EQ(reads[0], 1);
   EXPECT_FLOAT_EQ(reads[1], 1);
-  EXPECT_FLOAT_EQ(reads[2], 0.75f);  // drawn by vertex 1 in hop 1 or 2
+  EXPECT_FLOAT_EQ(reads[2], 0.75f);  // vertex 1 draws it in hop 1 or 2
   EXPECT_FLOAT_EQ(reads[3], 0.25f);  // vertex 2 is known after hop 1, and draws in hop 2
 }
 

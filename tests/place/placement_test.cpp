@@ -1,4 +1,5 @@
-// Placements against all other placements of small instances, and what every method promises.
+// Compares placements with all other placements of small instances, and tests what every method
+// promises.
 #include "nacre/place/placement.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ std::vector<NodeId> rows_of(const FeaturePlacement& placement, int device) {
   return {rows.begin(), rows.end()};
 }
 
-// The example of sections 3.2 of the paper, with devices counted from 0.
+// Tests the example of section 3.2 of the paper, with devices counted from 0.
 TEST(AlgorithmOne, PlacesTheExampleOfThePaper) {
   const std::vector<float> reads{4.0f / 6, 1, 1, 1, 5.0f / 6, 5.0f / 6};
   PlacementRequest request;
@@ -49,8 +50,10 @@ TEST(AlgorithmOne, KeepsCopiesOfRowsThatAreReadOften) {
   request.reads = reads;
   request.alpha = 0.2;
   FeaturePlacement placement = place_features(request);
-  EXPECT_EQ(rows_of(placement, 0), (std::vector<NodeId>{0, 1, 3}));  // 1 > 0.2 · 2
-  EXPECT_EQ(rows_of(placement, 1), (std::vector<NodeId>{0, 1, 2}));  // 1 < 0.2 · 90
+  // row 3 replaces row 2, because 1 > 0.2 · 2
+  EXPECT_EQ(rows_of(placement, 0), (std::vector<NodeId>{0, 1, 3}));
+  // row 1 keeps its copy, because 1 < 0.2 · 90
+  EXPECT_EQ(rows_of(placement, 1), (std::vector<NodeId>{0, 1, 2}));
   request.alpha = 0;
   placement = place_features(request);
   EXPECT_EQ(placement.rows_on_devices(), 6);
@@ -74,7 +77,7 @@ Optimum brute_force(std::span<const float> reads, std::span<const int64_t> capac
         choices[d].push_back(mask);
     }
   }
-  std::vector<double> weight(size_t{1} << vertices, 0);  // reads of a set of rows
+  std::vector<double> weight(size_t{1} << vertices, 0);  // sum of the reads of each set of rows
   for (size_t mask = 1; mask < weight.size(); ++mask) {
     weight[mask] = weight[mask & (mask - 1)] + reads[static_cast<size_t>(__builtin_ctzll(mask))];
   }
@@ -110,8 +113,8 @@ std::vector<float> random_reads(test::Rng& rng, size_t vertices) {
   return reads;
 }
 
-// Costs of a placement in which every device has the same share; undoes the division by their
-// number.
+// Returns the costs of a placement in which every device has the same share of the batches,
+// multiplied by the number of devices.
 std::vector<double> costs_of(const FeaturePlacement& placement, std::span<const float> reads, const RowCosts& costs) {
   std::vector<double> result;
   for (const TierReads& each : expected_reads(placement, reads)) {
@@ -120,9 +123,9 @@ std::vector<double> costs_of(const FeaturePlacement& placement, std::span<const 
   return result;
 }
 
-// Nothing is better than Algorithm 1 in the sum of the costs, whatever the reads, the capacities
-// and the costs are. In the largest cost, nothing is better by more than one row: rows are whole,
-// so that devices cannot always have the same.
+// No placement has a smaller sum of costs than Algorithm 1, whatever the reads, the capacities and
+// the costs are. No placement has a largest cost that is smaller by more than one row: rows are
+// whole, so devices cannot always have equal costs.
 TEST(AlgorithmOne, IsNotBeatenByAnyPlacement) {
   test::Rng rng(1);
   for (int round = 0; round < 120; ++round) {
@@ -148,8 +151,8 @@ TEST(AlgorithmOne, IsNotBeatenByAnyPlacement) {
   }
 }
 
-// Where rows come in as many equal copies as there are devices, the devices can be balanced, and
-// the largest cost is the least.
+// If the rows form groups of equally read rows with one row for each device, all devices can have
+// equal costs. If they do, no placement has a smaller largest cost.
 TEST(AlgorithmOne, IsNotBeatenInTheLargestCostWhereDevicesCanBeBalanced) {
   test::Rng rng(2);
   int balanced = 0;
@@ -214,7 +217,7 @@ TEST_P(Topologies, EveryGroupIsPlacedByItself) {
       EXPECT_EQ(rows_of(placement, devices[i]), rows_of(part, static_cast<int>(i)));
     }
   }
-  // Readers find their own rows in their own memory and read no other group.
+  // Readers find their own rows in their own memory, and read nothing from other groups.
   for (int reader = 0; reader < placement.devices(); ++reader) {
     const RowTables tables = row_tables(placement, reader);
     const std::vector<NodeId> own = rows_of(placement, reader);
@@ -226,7 +229,7 @@ TEST_P(Topologies, EveryGroupIsPlacedByItself) {
       EXPECT_EQ(rows_of(placement, by)[tables.buf_pos[v]], static_cast<NodeId>(v));
     }
   }
-  // No device costs more than another by more than the rows of one round.
+  // The costs of two devices differ by at most the rows of one round.
   const std::vector<double> found = costs_of(placement, reads, request.costs);
   const auto [least, most] = std::minmax_element(found.begin(), found.end());
   EXPECT_LE(*most - *least, 2 * request.costs.peer);

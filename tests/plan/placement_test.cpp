@@ -13,7 +13,7 @@
 namespace nacre::test {
 namespace {
 
-// Returns a training step as ranks are given it.
+// Returns the DFG of a training step, as ranks get it.
 Dfg step_of(const std::string& model, int layers = 2) {
   ModelOptions options = usual(model, layers);
   options.sampling = Sampling::blocks;

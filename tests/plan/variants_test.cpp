@@ -246,7 +246,8 @@ TEST(Variants, OfColumnsAreThoseOfTheOldRule) {
       << "narrow tiles are for devices that share their cache";
 }
 
-// A rank of four parts of a GPU that train a graph as large and as dense as reddit.
+// Returns the facts of a sum on one of four parts of a GPU that train a graph as large and as dense
+// as reddit.
 SpmmFacts dense_sum() {
   SpmmFacts f;
   f.read = 233000;
@@ -314,7 +315,7 @@ TEST(Variants, OfNarrowTilesAreTakenIfAPlanNamesThem) {
   }
   EXPECT_EQ(column_tiles(f, SpmmTiles::line).count, 8);
   EXPECT_EQ(column_tiles(f, SpmmTiles::half_line).count, 16);
-  f.width = 48;  // one tile of 48, or three of 16
+  f.width = 48;  // 48 columns are one tile of 48, or three of 16
   const std::vector<Judged> all = judge(spmm_tile_variants(), f, quarter_of_gpu());
   EXPECT_FALSE(all[static_cast<size_t>(SpmmTiles::line)].accepts());
 }

@@ -1,5 +1,6 @@
-// Locality-aware sampling: what it prefers, that it stays unbiased, and how its scale adapts. The
-// statistical tests have fixed seeds; together they would fail by chance once in a thousand.
+// Tests locality-aware sampling: what it prefers, that it stays unbiased, and how its scale adapts.
+// The seeds of the statistical tests are fixed. With random seeds, one of them would fail by chance
+// once in a thousand runs.
 #include "nacre/sample/locality.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 namespace nacre::test {
 namespace {
 
-// A graph of `vertices` vertices, each of which has between 0 and `most` in-edges.
+// Returns a graph of `vertices` vertices, each of which has between 0 and `most` in-edges.
 Graph random_graph(uint64_t seed, int64_t vertices, int64_t most) {
   Rng rng(seed);
   EdgeList list;
@@ -38,7 +39,7 @@ std::vector<uint8_t> every_fourth(int64_t vertices) {
   return local;
 }
 
-// A sampler that prefers every fourth vertex.
+// Returns a sampler that prefers every fourth vertex.
 struct NearSampler {
   NearSampler(const Graph& graph, SampleOptions options, double scale, int64_t most = 8)
       : sampler(graph, std::move(options)),
@@ -62,7 +63,8 @@ std::vector<SampleOptions> all_options() {
 }
 
 TEST(Locality, PrefersVerticesWithMostPathsToLocalOnes) {
-  // 0 and 1 are local. 2 has edges from both, 3 from one; 4 is reached from 2 and 3, and 5 from 3.
+  // Vertices 0 and 1 are local. Edges lead from both to vertex 2 and from one of them to vertex 3,
+  // from vertices 2 and 3 to vertex 4, and from vertex 3 to vertex 5.
   EdgeList list;
   list.num_nodes = 6;
   list.src = {0, 1, 0, 2, 3, 3};
@@ -209,9 +211,9 @@ TEST(LocalityScale, FollowsAlgorithmTwo) {
   EXPECT_EQ(s.scale, 2);
   s.after_epoch(0.3);
   EXPECT_EQ(s.scale, 4);
-  s.after_epoch(0.1);  // too little: back to the middle
+  s.after_epoch(0.1);  // loading takes too little time, so the scale goes back to the middle
   EXPECT_EQ(s.scale, 3);
-  s.after_epoch(0.17);  // between both limits
+  s.after_epoch(0.17);  // loading takes a share of the time between both limits
   EXPECT_TRUE(s.fixed);
   s.after_epoch(0.9);
   EXPECT_EQ(s.scale, 3);

@@ -156,7 +156,7 @@ TEST_P(Loader, AnotherEpochThanTheOneAhead) {
     SCOPED_TRACE(text(options));
     Bench bench(options);
     bench.check_epoch(4, 0, true);
-    bench.check_epoch(4, 0, true);  // the same epoch again
+    bench.check_epoch(4, 0, true);  // loads the same epoch again
     bench.check_epoch(5, 3, true);  // not from its beginning
     bench.check_epoch(9, 0, true);
     bench.check_epoch(8, 0, true);

@@ -33,8 +33,8 @@ std::vector<Rank> split_graph(const Graph& graph, const std::vector<int>& part, 
 Array<EdgeId> edges_of_reversed(const Graph& graph, const Array<EdgeId>& edges);
 
 // Calls run(rank, blocks) for every rank, each on its own thread, with blocks that connect them.
-// `whole` is the graph of all ranks. Throws what a rank threw; then the other ranks must not wait
-// for it.
+// `whole` is the graph of all ranks. If a rank throws, throws the same; the other ranks must not
+// wait for that rank then.
 void run_ranks(const std::vector<Rank>& ranks, int layers, const Graph& whole,
                const std::function<void(int, const Blocks&)>& run);
 

@@ -99,7 +99,7 @@ TEST_P(DiskRowsByQueue, EveryBatchFindsItsRows) {
       EXPECT_EQ(counts.batches, 32);
       EXPECT_EQ(counts.from_memory + counts.from_disk, 32 * 150);
       EXPECT_EQ(counts.not_seated > 0, budget < least_budget(width, 150));
-      // Begins anew in the middle of an epoch, with batches under way.
+      // This part begins anew in the middle of an epoch, with batches under way.
       source->begin({0, 5}, false);
       table.look_up(*source, {0, 5});
       source->begin({7, 8}, false);
@@ -143,7 +143,8 @@ TEST(DiskRows, AFileThatChangesIsNoticed) {
     if (shorter) {
       std::filesystem::resize_file(table.file.path(), 64 * 4096);
     } else {
-      // The clock of the file system must tick.
+      // Waits until the clock of the file system has ticked, so that the time of the change
+      // differs.
       std::this_thread::sleep_for(std::chrono::milliseconds(12));
       std::fstream(table.file.path(), std::ios::in | std::ios::out | std::ios::binary).write("changed", 7);
     }
@@ -168,13 +169,14 @@ TEST(DiskRows, BatchesWaitLittleLongerThanWithPerfectPrefetch) {
     for (int attempt = 0; attempt < 4 && best > 1.15; ++attempt) {
       Table table(20000, kWidth, kBatches, kRows);
       TierSizes sizes = divide_budget(600 * kWidth, kWidth, kRows);
-      sizes.depth = 64;  // so that a thread that wakes up late does not leave the disk idle
+      sizes.depth = 64;  // many reads are under way, so that a thread that wakes up late does not
+                         // leave the disk idle
       const auto source =
           std::make_unique<DiskRows>(table.opened, table.sequence(), sizes, PackOptions(),
                                      [&](int depth) { return std::make_unique<SlowQueue>(table.file, depth, kRate); });
       const auto start = Clock::now();
       source->begin({0, 0}, false);
-      double read_by = 0, end = 0;  // of perfect prefetch
+      double read_by = 0, end = 0;  // times of perfect prefetch
       for (int64_t i = 0; i < kBatches; ++i) {
         table.look_up(*source, {0, i});
         std::this_thread::sleep_for(std::chrono::duration<double>(step));
@@ -191,7 +193,8 @@ TEST(DiskRows, BatchesWaitLittleLongerThanWithPerfectPrefetch) {
   }
 }
 
-// The loader's batches have the same rows as with all features in memory, in all its ways to work.
+// The loader's batches have the same rows as with all features in memory, with every option of the
+// loader.
 TEST(DiskRows, TheLoaderFindsItsRows) {
   int graphs = 0;
   for (const auto& g : random_graphs(3, 150)) {
@@ -231,7 +234,7 @@ TEST(DiskRows, TheLoaderFindsItsRows) {
         }
         loader.begin_epoch(9, 0, true);
         loader.next();
-        loader.begin_epoch(4, 2, true);  // drops batches
+        loader.begin_epoch(4, 2, true);  // the batches that were announced before are dropped
         loader.next();
       }
     }

@@ -1,4 +1,4 @@
-// Files of rows, and queues that fail or are slow, for the tests of this room.
+// Makes files of rows, and queues that fail or are slow, for the tests of this room.
 #pragma once
 
 #include <unistd.h>

@@ -14,7 +14,7 @@ namespace {
 
 using Batches = std::vector<std::vector<NodeId>>;
 
-// Rows that fill whole pages, so that no row comes with another one.
+// Rows fill whole pages here, so that no row is read along with another one.
 RowLayout wide_rows(int64_t rows) { return {0, 4096, rows, 4096}; }
 
 // Returns batches whose rows are drawn by a power law, as those of neighbour sampling are.
@@ -54,8 +54,8 @@ int64_t rows_read(const std::vector<BatchPlan>& plans) {
   return sum;
 }
 
-// Returns the least number of rows that any way of using `seats` seats reads, if every row of a
-// batch needs a seat: tries all ways.
+// Returns the fewest rows that any way of using `seats` seats reads, if every row of a batch needs
+// a seat. It tries all ways.
 int64_t least_reads(const Batches& batches, size_t seats) {
   std::map<std::set<NodeId>, int64_t> states = {{{}, 0}};
   for (const auto& batch : batches) {
@@ -83,8 +83,8 @@ int64_t least_reads(const Batches& batches, size_t seats) {
   return least;
 }
 
-// Returns the rows that Belady's rule reads if the whole future is known. A row that is not kept
-// needs no seat: this is fewer than any real way can reach.
+// Returns the number of rows that Belady's rule reads if the whole future is known. Here, a row
+// that is not kept needs no seat, so no real planner can read as few.
 int64_t belady_reads(const Batches& batches, size_t seats) {
   std::map<NodeId, std::vector<size_t>> uses;
   for (size_t b = batches.size(); b-- > 0;) {

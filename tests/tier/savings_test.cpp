@@ -1,4 +1,5 @@
-// How much less the disk tier reads than a mapped file of which as many bytes are in memory.
+// Measures how much less the disk tier reads than a mapped file of which as many bytes are in
+// memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace nacre::test {
 namespace {
 
-// The page cache of a system that drops the page that was used longest ago.
+// Simulates the page cache of a system that drops the page that was used longest ago.
 class PageCache {
  public:
   explicit PageCache(int64_t pages) : pages_(static_cast<size_t>(pages)) {}
@@ -75,10 +76,10 @@ int64_t belady_rows(const std::vector<std::vector<NodeId>>& batches, int64_t row
 struct Savings {
   int64_t looked_up = 0;
   int64_t rows = 0;    // rows that the disk tier reads
-  int64_t belady = 0;  // rows that must be read at least
-  int64_t bytes = 0;   // bytes that it reads
-  int64_t mapped = 0;  // bytes that are read of a mapped file
-  int64_t packed = 0;  // bytes that are written
+  int64_t belady = 0;  // the fewest rows that must be read
+  int64_t bytes = 0;   // bytes that the disk tier reads
+  int64_t mapped = 0;  // bytes that are read if the file is mapped
+  int64_t packed = 0;  // bytes that packing writes
 
   void print(const char* what) const {
     std::printf(
@@ -157,7 +158,7 @@ Savings measure(int64_t row_bytes, int64_t part, bool packs) {
   return s;
 }
 
-// Features of 10 times and of 4 times the memory, in rows of 128 numbers.
+// The features take 10 times and 4 times the memory, in rows of 128 numbers.
 TEST(Savings, ShortRows) {
   for (const int64_t part : {10, 4}) {
     const Savings packed = measure(512, part, true);

@@ -1,5 +1,5 @@
-// Mini-batches on a GPU whose features lie in tiers: wherever the rows lie and however they reach
-// the device, training gives the same bits.
+// Tests mini-batches on a GPU whose features lie in tiers: wherever the rows lie and however they
+// reach the device, training gives the same bits.
 #include "nacre/train/feature_tiers.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace nacre::test {
 namespace {
 
-constexpr int64_t kStride = 32;  // bytes of a row of seven floats
+constexpr int64_t kStride = 32;  // bytes from one row of seven floats to the next
 constexpr int64_t kRows = 60;
 
 class FeatureTiersTest : public testing::Test {
@@ -148,8 +148,8 @@ TEST_F(FeatureTiersTest, EveryMethodOfPlacement) {
   }
 }
 
-// With --locality, samples have rows of the device more often. A run repeats itself, however rows
-// reach the device.
+// With --locality, samples contain rows of the device more often. Two equal runs give equal
+// results, however rows reach the device.
 TEST_F(FeatureTiersTest, SamplesPreferNearRows) {
   RunConfig config = run_on_gpu();
   config.features.budget = {15 * kStride};

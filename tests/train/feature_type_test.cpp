@@ -1,5 +1,5 @@
-// Features stored as bf16 or f16: what is stored, what is refused, and that models learn from them
-// as well.
+// Tests features stored as bf16 or f16: what is stored, what is refused, and that models learn from
+// them as well.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,7 +86,8 @@ TEST(FeatureTypes, ModelsLearnAsWell) {
   EXPECT_NEAR(loss[2], loss[0], 0.02);
 }
 
-// Trained weights are used with the values that they were trained on.
+// Full-graph runs also round features to --feature-type, so that trained weights are used with the
+// values that they were trained on.
 TEST(FeatureTypes, TheWholeGraphHasTheRoundedValues) {
   RunConfig config = batches_of("bf16", 2);
   config.mode = "full";
@@ -116,7 +117,8 @@ TEST(FeatureTypes, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(check_feature_options(config), UserError);
   config = batches_of("f32", 2);
   config.features.budget = {1000};
-  EXPECT_THROW(BatchSession(small_data(), config), UserError);  // the run is on the CPU
+  // refused, because the run is on the CPU
+  EXPECT_THROW(BatchSession(small_data(), config), UserError);
   config.features_on = "device";
   EXPECT_THROW(check_feature_options(config), UserError);
   config = batches_of("f32", 2);

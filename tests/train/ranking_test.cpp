@@ -242,7 +242,7 @@ TEST(Triples, users_count_alike) {
     pairs += static_cast<double>(items.size());
   }
   EXPECT_LT(chi, 80);
-  // At most four standard deviations too many.
+  // The sum may exceed its mean by at most four standard deviations.
   EXPECT_LT(pair_chi, pairs + 4 * std::sqrt(2 * pairs));
 }
 

@@ -76,7 +76,8 @@ PartReport gpu_part(double share, double whole, double bf16_part) {
 }
 
 TEST(PrecisionChoice, RanksThatTakeLongestSwitchAndGetMore) {
-  // Both take equally long. One of them can switch, and then takes work of the other.
+  // Both ranks take equally long. One of them can switch to bf16, and then takes over work of the
+  // other.
   const PrecisionChoice one = choose_precisions({part(0.5, 1), gpu_part(0.5, 1, 0.5)}, long_run());
   EXPECT_EQ(one.bf16, (std::vector<char>{0, 1})) << one.reason;
   ASSERT_TRUE(one.shares.moves);
@@ -171,7 +172,7 @@ TEST(ShareBalance, SaysWhyTimesCannotBeCompared) {
   EXPECT_NE(balance_shares(fresh, long_run()).reason.find("not been timed"), std::string::npos);
 }
 
-// Before the first step, the models of the devices alone predict times.
+// Before the first step, the stored models of the devices are enough to predict times.
 TEST(ShareBalance, FirstSharesFollowModels) {
   std::vector<PartReport> parts = {part(0.5, 1), part(0.5, 1)};
   double factor = 1;

@@ -138,7 +138,7 @@ TEST(Simulate, BetterHardwareIsNotSlower) {
     return Simulator(data, config, hardware).run(4).epoch;
   };
   const double usual = epoch(cluster(2));
-  EXPECT_GE(epoch(cluster(2), false), usual);  // without overlap (--no-overlap)
+  EXPECT_GE(epoch(cluster(2), false), usual);  // the second run has no overlap (--no-overlap)
   for (const double factor : {2.0, 16.0}) {
     Hardware hardware = cluster(2);
     hardware.inside.bandwidth *= factor;
@@ -164,7 +164,8 @@ TEST(Simulate, AScaledGraphHasAsManyTimesTheWork) {
   const SimulatedRun many = Simulator(data, settings("gcn"), cores(2), 1000).run(2);
   EXPECT_EQ(many.ranks[0].rows.edges, 1000 * one.ranks[0].rows.edges);
   EXPECT_EQ(many.ranks[0].received_rows, 1000 * one.ranks[0].received_rows);
-  // Sums over ranks do not grow, nor does the cost of starting a kernel.
+  // The bytes of sums over all ranks do not grow with the graph, nor does the cost of starting a
+  // kernel.
   EXPECT_LT(many.ranks[0].received, 1000 * one.ranks[0].received);
   EXPECT_GT(many.epoch, one.epoch);
   EXPECT_LT(many.epoch, 1500 * one.epoch);

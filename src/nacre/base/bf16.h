@@ -1,4 +1,4 @@
-// Numbers of 16 bits with the exponent of a float (bf16), as values are stored and sent to save
+// bf16 numbers have 16 bits and the exponent of a float. Values are stored and sent as bf16 to save
 // memory and time.
 #pragma once
 
@@ -10,8 +10,8 @@ namespace nacre {
 
 inline float from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// Rounds to the nearest number, and to the even one of two. What is not a number stays so. The
-// kernels of GPUs round in the same way (kernel/cuda/source.cpp).
+// Rounds to the nearest bf16 number; if two are equally near, rounds to the one whose last bit is
+// 0. A NaN stays a NaN. The kernels of GPUs round in the same way (kernel/cuda/source.cpp).
 inline uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40u);

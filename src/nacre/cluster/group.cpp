@@ -98,7 +98,8 @@ void RankGroup::compare_ends(SharedCall& call, int rank) {
 }
 
 uint64_t RankGroup::start(int rank, const ExchangeRequest& request) {
-  // offer() may queue work on a device, which takes a while, so no other rank is locked out then.
+  // offer() may queue work on a device, which takes a while, so the lock is not held meanwhile and
+  // other ranks can go on.
   const std::shared_ptr<RankTicket> begun = request.receives.empty() ? nullptr : memory_->begin(rank);
   std::vector<std::shared_ptr<RankOffer>> offers;
   for (const SendRows& send : request.sends) {
@@ -348,7 +349,7 @@ void RankGroup::give_up(int rank, uint64_t number) {
   changed_.wait(lock, [&] {
     return std::all_of(jobs.begin(), jobs.end(), [](const SharedJob* job) { return job->claimed == job->done; });
   });
-  wait_for_work(lock, call, rank);  // what went wrong does not matter any more
+  wait_for_work(lock, call, rank);  // the result is ignored, because the call has failed anyway
 }
 
 void RankGroup::leave(int rank) {

@@ -30,9 +30,9 @@ struct SharedJob {
   // The rank that does the job alone, because the job is not shared or because rows are added in
   // order. If this is -1, any rank that takes part may do it.
   int worker = -1;
-  std::shared_ptr<RankOffer> offer;  // of a message that is not shared
-  // Of the work that reads offers; may be null. The rank that does the work sets it. The sender of
-  // a message may look at it when the job is done.
+  std::shared_ptr<RankOffer> offer;  // what the sender offers, if the message is not shared
+  // The ticket of the work that reads offers; may be null. The rank that does the work sets it. The
+  // sender of a message may look at it when the job is done.
   std::shared_ptr<RankTicket> ticket;
 };
 

@@ -16,12 +16,13 @@ struct GroupOptions {
   double timeout = kCommTimeout;       // seconds; 0 or less: ranks wait for ever
   std::shared_ptr<RankMemory> memory;  // null: host memory
 
-  // For ranks of which some are in other processes (two_levels.h): those that belong to the group,
-  // ascending; empty: all. Such a group exchanges rows only.
+  // The ranks that belong to the group, ascending, if other ranks are in other processes
+  // (two_levels.h); empty if all ranks belong to it. A group with members exchanges rows only.
   std::vector<int> members = {};
-  // Is told which rank another one waits for, or -1 when it goes on. It must not call the group.
+  // The group calls this when `rank` begins to wait for `peer`, and with peer -1 when it goes on.
+  // The function must not call the group.
   std::function<void(int rank, int peer)> waits = nullptr;
-  // Says whether a rank that keeps others waiting waits itself outside the group.
+  // Returns whether a rank for which others wait is itself waiting outside the group.
   std::function<bool(int rank)> is_excused = nullptr;
 };
 

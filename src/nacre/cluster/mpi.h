@@ -33,7 +33,8 @@ bool launched_by_mpi();
 class MpiRanks {
  public:
   // Starts MPI. Throws UserError if the plug-in is missing, or if the launcher belongs to another
-  // MPI. `timeout` is in seconds; if other processes do not answer so long, ends the process.
+  // MPI. `timeout` is in seconds. If other processes do not answer for this long, the function ends
+  // the process.
   explicit MpiRanks(double timeout = kCommTimeout);
   // If close() was not called, MPI is left as it is: other ranks may have failed, and the end of
   // MPI would wait for them.
@@ -70,7 +71,7 @@ class MpiRanks {
 
  private:
   std::shared_ptr<PacketHub> hub_;
-  int teller_ = -1;  // who prints the failure that run() or close() has thrown
+  int teller_ = -1;  // rank that prints the failure that run() or close() has thrown
 };
 
 }  // namespace nacre

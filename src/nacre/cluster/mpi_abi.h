@@ -9,7 +9,7 @@ namespace nacre {
 
 inline constexpr int kMpiAbi = 2;
 
-// The plug-in shows one function:
+// The plug-in exports one function:
 //   extern "C" Transport* nacre_mpi_transport(int abi, double timeout)
 // It starts MPI and returns a new transport. It returns null if the plug-in was built with another
 // number than `abi`, and throws TransportError if MPI does not start. If MPI has not started some

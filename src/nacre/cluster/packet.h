@@ -30,16 +30,17 @@ struct PacketHead {
   uint32_t group = 0;  // the communicator that the packet belongs to
   PacketKind kind = PacketKind::start;
   CallKind call = CallKind::exchange;
-  bool vague = false;   // whether a report knows no reason
+  bool vague = false;   // true if the report knows no reason
   uint64_t number = 0;  // number of a call or a question
   int64_t offset = 0;   // for a part or sum: where the body begins in the message
-  // At the start of an exchange: sizes between the sender and the receiver.
+  // At the start of an exchange: the sizes of the messages between the sender and the receiver.
   MessageSize sends, expects;
   SumSize sum;  // at the start of a sum: its size
   // Rank that a report names; in an answer, whom the sender waits for, or -1.
   int32_t rank = -1;
   int32_t teller = -1;         // rank that prints the failure of a report
-  int32_t from = -1, to = -1;  // ranks of processes that drive several (rank_router.h)
+  int32_t from = -1, to = -1;  // sender and receiver, if processes drive several ranks
+                               // (rank_router.h)
 };
 
 // The head and the body of a packet that has arrived.

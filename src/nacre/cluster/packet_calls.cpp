@@ -167,7 +167,7 @@ class SumCall final : public PacketCall {
   std::byte* data_;
   // Each peer's part of this rank's slice; empty when it has been added.
   std::vector<std::vector<std::byte>> parts_;
-  int missing_;  // parts that are not there yet
+  int missing_;  // number of parts that have not arrived yet
 };
 
 class GatherCall final : public PacketCall {

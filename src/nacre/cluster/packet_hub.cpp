@@ -127,7 +127,7 @@ bool PacketHub::poll() {
     }
   } catch (const TransportError& error) {
     break_down(error.peer(), error.what());
-  } catch (const std::exception& error) {  // for example because there is no memory
+  } catch (const std::exception& error) {  // thrown, for example, if there is no memory
     break_down(rank(), error.what());
   }
   for (const auto& [id, each] : groups_) any = each->work() || any;

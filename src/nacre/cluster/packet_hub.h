@@ -38,8 +38,9 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
 
-  // Passes packets that are addressed to ranks of this process (rank_router.h) to `take`, also
-  // those that have arrived before. `take` is called with the lock; null ends it.
+  // Passes packets that are addressed to ranks of this process (rank_router.h) to `take`, including
+  // those that arrived before this call. `take` is called with the lock; if `take` is null, no more
+  // packets are passed on.
   using TakePacket = std::function<void(Packet)>;
   void route(TakePacket take);
 
@@ -80,7 +81,7 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   uint32_t next_group_ = 0;
   int waiters_ = 0;  // threads that move packets while they wait
   bool stopping_ = false, broken_ = false;
-  double looked_ = 0;   // when gone() asked last
+  double looked_ = 0;   // time at which gone() asked last
   int elsewhere_ = -1;  // the rank that this one waits for outside the hub
   TakePacket route_;
   std::vector<Packet> unrouted_;  // packets for ranks that have arrived before route()

@@ -13,7 +13,7 @@ namespace nacre {
 
 struct ProcessTeam::Rank {
   std::unique_ptr<Communicator> data, control;
-  std::thread thread;        // none for the first rank
+  std::thread thread;        // the first rank has none: it runs on the caller's thread
   std::exception_ptr error;  // what the body threw; read after the thread has ended
 
   // Tells all ranks that the run has failed.

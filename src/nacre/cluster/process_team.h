@@ -48,7 +48,7 @@ class ProcessTeam : public RankTeam {
   double timeout_;
   ProcessRanks of_process_;
   std::unique_ptr<Communicator> processes_;
-  std::vector<std::unique_ptr<Rank>> ranks_;  // in the order of own()
+  std::vector<std::unique_ptr<Rank>> ranks_;  // the ranks in the order of own()
 };
 
 }  // namespace nacre

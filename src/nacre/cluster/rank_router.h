@@ -42,7 +42,7 @@ class RankRouter : public std::enable_shared_from_this<RankRouter> {
   std::shared_ptr<PacketHub> processes_;
   std::vector<int> process_of_;
   std::mutex mutex_;                           // guards the letters
-  std::map<int, std::deque<Letter>> letters_;  // by the rank that receives them
+  std::map<int, std::deque<Letter>> letters_;  // letters by the rank that receives them
 };
 
 }  // namespace nacre

@@ -10,11 +10,11 @@
 namespace nacre {
 namespace {
 
-// The communicators of both levels, which calls share.
+// The communicators of both levels. All calls of a rank share one object.
 struct Levels {
   std::unique_ptr<Communicator> near, far;
 
-  // All ranks agree on a failure first. Then those that wait in this process hear of it.
+  // All ranks agree on a failure first. Then the ranks that wait in this process are told of it.
   RankFailure pass_on(const RankFailure& failure) const {
     RankFailure agreed = far->pass_on(failure);
     if (!near->failed()) near->abort(agreed.what());
@@ -89,7 +89,7 @@ class TwoLevels final : public Communicator {
       : Communicator(far->rank(), far->size()),
         levels_(std::make_shared<Levels>(Levels{std::move(near), std::move(far)})),
         is_near_(std::move(is_near)) {
-    NACRE_CHECK(levels_->near->rank() == rank(), "a rank has two numbers");
+    NACRE_CHECK(levels_->near->rank() == rank(), "a rank must have the same number in its process as among all ranks");
   }
 
   RankFailure abort(const std::string& reason) override {

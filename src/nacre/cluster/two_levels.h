@@ -14,15 +14,15 @@ namespace nacre {
 
 class PacketHub;
 
-// The ranks of this process.
+// Describes the ranks of this process among all ranks.
 struct ProcessRanks {
   std::vector<int> process_of;                   // the process of each rank of all processes
   std::vector<int> own;                          // the ranks of this process, ascending
-  std::vector<std::shared_ptr<PacketHub>> hubs;  // of each of them (rank_router.h)
+  std::vector<std::shared_ptr<PacketHub>> hubs;  // the hub of each rank in `own` (rank_router.h)
 };
 
-// Gets the communicator of a rank that moves host memory, and returns one that moves memory of the
-// device of the rank.
+// Takes the communicator of a rank that moves host memory, and returns one that moves memory of the
+// rank's device.
 using StageRank = std::function<std::unique_ptr<Communicator>(int rank, std::unique_ptr<Communicator> host)>;
 
 // Returns the communicators of the ranks of this process. All processes call this equally often.

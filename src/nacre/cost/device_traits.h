@@ -28,7 +28,7 @@ struct VariantRates {
 // memory and its second-level cache.
 struct GpuPart {
   double own = 1;   // share of the GPU's multiprocessors that the device has
-  double busy = 1;  // share that it and all devices which compute beside it have together
+  double busy = 1;  // share that this device and all devices that compute beside it have together
 
   // Returns the share of the second-level cache that is left to the device.
   double cache() const { return own < busy ? own / busy : 1; }

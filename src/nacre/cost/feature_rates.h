@@ -1,5 +1,5 @@
-// At which rates a GPU gets the feature rows of a batch, for the choice of where features lie and
-// how rows of the host reach the device.
+// Tells at which rates a GPU gets the feature rows of a batch. Where features lie, and how rows of
+// the host reach the device, is chosen by these rates.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// Bytes per second.
+// Rates in bytes per second.
 struct FeatureRates {
   double device = 3.5e12;  // rows gathered from the device's own memory
   double peer = 200e9;     // rows gathered from the memory of a connected device
@@ -18,14 +18,15 @@ struct FeatureRates {
   double threads = 12e9;   // rows that all threads of the host together gather
   bool measured = false;   // whether nacre profile has measured the GPU
 
-  // Return the seconds of a host row of so many bytes if kernels read it over the link, and if
-  // threads of the host gather it and it is copied. Copies run while threads gather.
+  // Return the seconds that a host row of `row_bytes` bytes takes to reach the device:
+  // seconds_by_link() if kernels read the row over the link, seconds_by_copy() if threads of the
+  // host gather it and it is copied. Copies run while threads gather.
   double seconds_by_link(int64_t row_bytes) const { return static_cast<double>(row_bytes) / link; }
   double seconds_by_copy(int64_t row_bytes) const;
 };
 
-// Returns the rates for rows of so many bytes: as measured, or nominal ones for what was not
-// measured. `host_gather` is the measured rate of the host's threads; 0: it was not measured.
+// Returns the rates for rows of `row_bytes` bytes. Rates that were not measured are nominal.
+// `host_gather` is the measured rate of the host's threads; 0 means that it was not measured.
 FeatureRates feature_rates(const std::optional<GpuProfile>& gpu, double host_gather, int64_t row_bytes);
 
 }  // namespace nacre

@@ -25,7 +25,7 @@ struct GpuProfile {
   double launch = 0, graph_launch = 0;
   double up_pinned = 0, up_pageable = 0;      // host to device
   double down_pinned = 0, down_pageable = 0;  // device to host
-  // rows of so many floats that a kernel gathers from page-locked memory of the host
+  // A kernel gathers rows of so many floats from page-locked memory of the host at these rates.
   double link_64 = 0, link_256 = 0;
 };
 

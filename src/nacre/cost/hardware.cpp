@@ -15,7 +15,8 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 struct GpuRates {
-  // Bytes per second: rows in order, rows gathered from the cache, and other gathered rows.
+  // Rates in bytes per second: of rows in order, of rows gathered from the cache, and of other
+  // gathered rows.
   double stream = 0, near = 0, far = 0;
   double flops = 0;  // operations per second of matrix products
 };
@@ -75,7 +76,7 @@ std::vector<Hardware> all() { return {h200x8(), a100x8()}; }
 
 std::string link_text(const LinkRates& link) {
   if (link.bandwidth == 0) return "as fast as the memory of the devices";
-  return fmt::format("{:.3g} GB/s each way for each device, {} for a communication and {} for each peer",
+  return fmt::format("{:.3g} GB/s each way for each device; a communication takes {} more, and {} more for each peer",
                      link.bandwidth / 1e9, human_seconds(link.latency), human_seconds(link.message));
 }
 

@@ -1,5 +1,5 @@
-// Described hardware: devices in machines, and the links between them. Runs are simulated on it
-// without having it (train/simulate.h).
+// Describes hardware: devices in machines, and the links between them. Runs are simulated on
+// described hardware, which need not exist (train/simulate.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// How fast rows travel from one device to the others.
+// Says how fast rows travel from one device to the others.
 struct LinkRates {
   // The bytes per second that a device sends while it receives as many. 0 means that there is no
   // link, because the devices read each other's memory as fast as their own.

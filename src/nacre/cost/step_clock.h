@@ -34,7 +34,7 @@ struct ClockOptions {
   std::vector<std::vector<int>> peers;  // the ranks that each rank exchanges rows with
 };
 
-// Where the time of a rank's step goes, in seconds.
+// Says where the time of a rank's step goes, in seconds.
 struct StepSplit {
   double computing = 0;
   double communicating = 0;  // seconds of communication in which the rank could not compute

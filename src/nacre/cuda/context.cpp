@@ -70,7 +70,7 @@ cudaStream_t Context::stream() const {
 }
 
 void Context::set_beside(bool beside) const {
-  NACRE_CHECK(!beside || beside_of_this_thread == nullptr, "a thread that queues work beside begins to do so again");
+  NACRE_CHECK(!beside || beside_of_this_thread == nullptr, "a thread called begin_beside() again before end_beside()");
   beside_of_this_thread = beside ? this : nullptr;
 }
 

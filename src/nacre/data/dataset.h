@@ -66,7 +66,7 @@ struct Dataset {
   Array<int64_t> original_ids;
   std::vector<std::string> node_names;
   std::vector<std::string> notes;  // assumptions made while reading, which are shown to the user
-  // Where values come from, as far as the reader knows; not part of the fingerprint.
+  // Says where values come from, as far as the reader knows. It is not part of the fingerprint.
   Origins origins;
 
   bool heterogeneous() const { return node_types.size() > 1; }

@@ -14,9 +14,10 @@ namespace nacre {
 struct DataSizes {
   GraphCounts graph;  // sizes of the graph as it will be loaded
   int edge_types = 1;
-  // Features of a node; 0 if there are none or if each kind of nodes has its own.
+  // The number of features of a node; 0 if nodes have none, or if each kind of nodes has its own
+  // number.
   int64_t features = 0;
-  int64_t classes = 0;  // 0 if this is known only after reading
+  int64_t classes = 0;  // number of classes; 0 if it is known only after reading
   bool multilabel = false;
   bool heterogeneous = false;
   bool users_and_items = false;  // pairs of users and items, for a recommender

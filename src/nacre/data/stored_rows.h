@@ -1,4 +1,5 @@
-// Where a file holds the features of a data set, for those who read rows without mapping the file.
+// Tells where a file holds the features of a data set, for code that reads rows without mapping the
+// file.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct StoredRows {
   int64_t offset = 0;  // position of row 0 in the file
   int64_t rows = 0;
   int64_t row_bytes = 0;
-  uint64_t checksum = 0;  // of the bytes of all rows
+  uint64_t checksum = 0;  // checksum of the bytes of all rows
 
   int64_t bytes() const { return rows * row_bytes; }
 };
@@ -23,7 +24,8 @@ struct StoredRows {
 // for narrow features, and for features of several kinds of vertices.
 std::optional<StoredRows> stored_features(const std::string& path);
 
-// Returns dataset.fingerprint() without reading the features, whose checksum the file tells.
+// Returns the value of dataset.fingerprint() without reading the features: the file has their
+// checksum.
 uint64_t fingerprint_with(const Dataset& dataset, const StoredRows& features);
 
 }  // namespace nacre

@@ -26,7 +26,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int64_t free_bytes = 0;
   int multiprocessors = 0;
-  int whole_multiprocessors = 0;  // of the whole GPU, if the device is a part of it
+  int whole_multiprocessors = 0;  // multiprocessors of the whole GPU, if the device is a part of it
   int arch = 0;                   // compute capability: 90 for 9.0
   int clock_mhz = 0;
   int64_t l2_bytes = 0;

@@ -37,7 +37,7 @@ class DeviceLink {
   virtual void abort() = 0;
 };
 
-// What connects this rank's end of a link: its GPU, and the name of the connection.
+// Says what connects this rank's end of a link: its GPU, and the name of the connection.
 struct LinkPlace {
   int device = 0;  // number of the GPU in this machine
   int rank = 0;

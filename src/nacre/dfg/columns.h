@@ -1,5 +1,5 @@
-// How the columns of an embedding are dealt out to ranks that aggregate over the whole graph
-// (NeutronTP, PVLDB 18(2), 2024).
+// Deals out the columns of an embedding to ranks that aggregate over the whole graph (NeutronTP,
+// PVLDB 18(2), 2024).
 #pragma once
 
 #include <cstdint>

@@ -54,13 +54,13 @@ bool is_row_wise(Op op) {
   }
 }
 
-// In which operands an operation is linear. If these are given in parts, the sum of the results is
-// the result of the sums.
+// Says in which operands an operation is linear. If such operands are given as sums of parts, the
+// operation can be applied to each part, and its results are added up.
 enum class Linear : uint8_t {
   no,
   in_first,   // in the first operand; the others must be whole
   in_all,     // in all operands together
-  in_either,  // in each operand, while the others are whole
+  in_either,  // in each operand by itself; the others must be whole
 };
 
 Linear linearity(Op op) {
@@ -155,7 +155,7 @@ class Distributor {
     }
   }
 
-  // ---- the places where aggregations are done
+  // ---- The places where aggregations are done.
 
   // Returns what travels for an aggregation: the choice at its site, which is the layer of its
   // edges and its pass.
@@ -178,8 +178,8 @@ class Distributor {
     for (const auto& [name, i] : in_.updates()) result[i] = 1;
     for (NodeRef i = in_.size() - 1; i >= 0; --i) {
       placed_[i] = is_elsewhere(i, result) ? 1 : 0;
-      // Values of edges that only aggregations at other places read are not needed for the rank's
-      // own edges.
+      // If only aggregations at other places read a value of edges, the value is not needed for the
+      // rank's own edges.
       if (on_vertices(i) || is_small(i) || result[i]) continue;
       unread_[i] = std::all_of(readers_[i].begin(), readers_[i].end(),
                                [&](NodeRef r) { return placed_[r] != 0 || unread_[r] != 0; });

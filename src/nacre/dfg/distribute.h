@@ -46,7 +46,7 @@ struct RankSite {
 std::string rank_site_name(const RankSite& site);   // for example "layer 0 forward"
 RankSite parse_rank_site(const std::string& name);  // throws UserError if there is no such site
 
-// Which rows travel at each site. All ranks must have the same placement.
+// Says which rows travel at each site. All ranks must have the same placement.
 struct RankPlacement {
   HaloRows usual = HaloRows::late;  // the choice at all sites that `sites` does not name
   std::map<RankSite, HaloRows> sites;

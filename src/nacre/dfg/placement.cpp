@@ -1,4 +1,4 @@
-// The sites where rows travel between ranks, and what could travel there.
+// Finds the sites where rows travel between ranks, and what could travel there.
 #include <charconv>
 
 #include "nacre/base/error.h"

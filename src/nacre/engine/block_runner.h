@@ -43,7 +43,7 @@ class BlockRunner {
   // end and binds kernels. Any thread may call it, on a GPU, too.
   struct Ready {
     std::unique_ptr<Executor> executor;
-    // The leaves by their names. They lie in the back end's memory.
+    // The arrays of the leaves by their names. They lie in the back end's memory.
     std::map<std::string, std::shared_ptr<void>> leaves;
   };
   // `room` names leaves that are filled later, with their bytes.

@@ -104,12 +104,12 @@ class Executor {
   void update_state();
   NodeVector<int> last_readers() const;
   std::vector<int> time_of_kernels() const;
-  // Returns, for each kernel, the time up to which its operands and results are in use by it.
+  // Returns, for each kernel, the time until which the kernel uses its operands and results.
   std::vector<int> ends_of_kernels(const std::vector<int>& time) const;
   KernelNeeds needs_of(size_t kernel) const;
   void request_leaves(int constants);
   bool share_place(const Kernel& kernel, int k, NodeVector<int>& last_reader);
-  using Parts = std::array<Step, 2>;  // of a kernel with early rows
+  using Parts = std::array<Step, 2>;  // the two parts of a kernel with early rows
   void list_actions(const std::map<size_t, ExchangeStep>& exchanges, const std::map<size_t, Parts>& parts);
   std::vector<Step> record_actions();
 
@@ -117,7 +117,8 @@ class Executor {
   struct Action {
     size_t kernel;
     Step step;
-    bool last;        // not the first half of a communication, and not the early part of a kernel
+    bool last;        // false for the first half of a communication and for the early part of a
+                      // kernel
     bool recordable;  // by the back end
   };
 
@@ -131,7 +132,7 @@ class Executor {
   NodeVector<int> node_request_;        // request of each node in the arena, or -1
   std::vector<int> workspace_request_;  // request of each kernel in the arena, or -1
   int scratch_request_ = -1;
-  int64_t scratch_per_thread_ = 0;  // number of floats
+  int64_t scratch_per_thread_ = 0;  // number of floats of scratch memory for each thread
   int scratch_threads_ = 1;
   std::vector<BufferRequest> requests_;
 
@@ -150,7 +151,7 @@ class Executor {
   bool recorded_ = false;
   bool warm_ = false;
   std::vector<const char*> names_;  // name of each kernel in the trace
-  // Whether all results of a kernel came from the pool, for each kernel.
+  // For each kernel: whether all its results came from the pool.
   std::vector<char> pooled_;
   std::vector<KernelTime> times_;
   std::map<NodeRef, Tensor> fetched_;  // outputs brought to the host

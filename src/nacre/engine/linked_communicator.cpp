@@ -14,7 +14,7 @@
 namespace nacre {
 namespace {
 
-// Time between two looks at the other ranks.
+// The watching thread checks this often whether another rank has failed.
 constexpr auto kWatch = std::chrono::milliseconds(100);
 
 // What all calls of one rank use: its link, its device and the communicator of the host.

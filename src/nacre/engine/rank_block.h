@@ -35,7 +35,7 @@ std::shared_ptr<RankLinks> make_rank_links(const SharedGraph& shared, std::share
                                            Communicator& communicator,
                                            const std::shared_ptr<GpuCompiler>& compiler = nullptr);
 
-// How many rows all ranks have together.
+// Says how many rows all ranks have together.
 struct TotalRows {
   int64_t vertices = 0, edges = 0, pairs_src = 0, pairs_dst = 0;
 };

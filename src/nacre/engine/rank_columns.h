@@ -47,7 +47,7 @@ class RankColumns {
   int rank_;
   std::shared_ptr<Device> device_;
   Array<NodeId> order_;
-  std::vector<Owned> owned_;                // by rank; empty before the first call
+  std::vector<Owned> owned_;                // lists by rank; empty before the first call
   std::shared_ptr<const uint32_t> sorted_;  // order_ in the memory of this rank, or null
 };
 

@@ -192,7 +192,7 @@ std::shared_ptr<RankTicket> DeviceRankMemory::take(int to, const Copy& copy, Ran
   return std::make_shared<Ticket>(side, work);
 }
 
-// The thread of a rank on the host has done its own work.
+// If the rank is on the host, its own work has ended, because its thread has done it.
 void DeviceRankMemory::wait(int rank, RankTicket& ticket) {
   RankSide& side = sides_[rank];
   const auto& of_work = static_cast<const Ticket&>(ticket);
@@ -209,7 +209,8 @@ std::shared_ptr<RankTicket> DeviceRankMemory::take_sum(int rank, SumType type,
   std::vector<void*> memory;
   for (const auto& part : parts) {
     auto& offer = static_cast<Offer&>(*part);
-    // The rank's own part is one of them, so what it has queued before the call has ended.
+    // The rank's own part is one of these offers. So after the waits, all that the rank queued
+    // before the call has ended, too.
     offer.wait(side);
     memory.push_back(offer.memory());
   }

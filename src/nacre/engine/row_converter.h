@@ -23,23 +23,23 @@ struct RankSide;
 
 class RowConverter {
  public:
-  // Without a compiler, the values of the rank lie in host memory.
+  // If `compiler` is null, the values of the rank lie in host memory.
   explicit RowConverter(std::shared_ptr<GpuCompiler> compiler);
   ~RowConverter();
 
   // The messages of one call that are converted.
   struct Messages {
     struct Received {
-      ConstRows from;  // bf16
-      Rows to;         // f32
+      ConstRows from;  // rows of bf16
+      Rows to;         // rows of f32
       std::optional<SumType> add;
     };
     std::vector<Received> received;
-    std::vector<RankBuffer> buffers;  // memory of what travels
+    std::vector<RankBuffer> buffers;  // memory of the rows that travel
   };
 
-  // Puts rows of bf16 in the place of those rows of the request that must travel so. What the rank
-  // sends is converted now. All rows of the request are f32.
+  // Replaces those rows of the request that must travel as bf16 by buffers of bf16. All rows of the
+  // request are f32. What the rank sends is converted in this call.
   Messages convert(ExchangeRequest& request, const RowTypes& types);
   // Converts what has arrived, after the end of the call.
   void finish(Messages& messages);
@@ -48,7 +48,7 @@ class RowConverter {
   std::byte* take(int64_t bytes, Messages& messages);
 
   std::shared_ptr<GpuCompiler> compiler_;
-  std::unique_ptr<RankSide> side_;  // of a GPU, made at the first conversion
+  std::unique_ptr<RankSide> side_;  // the rank's side of a GPU, made at the first conversion
   std::vector<RankBuffer> free_;    // memory of the host that is not in use
 };
 

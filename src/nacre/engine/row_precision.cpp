@@ -12,7 +12,7 @@ namespace {
 constexpr char kNarrow = 'b';
 constexpr char kWide = 'f';
 
-// Returns the mean bytes of an element of the halo.
+// Returns how many bytes an element of a halo row has on average.
 double mean_bytes(const Kernel& kernel, const LocalGraph& local, double stored) {
   double rows = 0, bytes = 0;
   for (const PeerRows& peer : local.peers) {

@@ -1,4 +1,4 @@
-// How the ranks of a run agree on the rows that travel as bf16.
+// The ranks of a run agree here on the rows that travel as bf16.
 #pragma once
 
 #include "nacre/cluster/communicator.h"

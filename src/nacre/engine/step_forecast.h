@@ -1,6 +1,6 @@
-// What a step of a plan costs a rank, counted without running it: the bytes that it sends and
-// receives, and what it does one after the other (cost/step_clock.h). Only numbers of rows are
-// needed, so the graph of the rank need not be there.
+// Counts what a step of a plan costs a rank, without running the step: the bytes that the rank
+// sends and receives, and what it does one after the other (cost/step_clock.h). Only numbers of
+// rows are needed, so the graph of the rank need not be there.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ struct PeerCount {
   double halo = 0, sent = 0;
 };
 
-// How many rows a rank has.
+// Says how many rows a rank has.
 struct RankRows {
   double own = 0;   // number of the rank's own vertices
   double halo = 0;  // number of vertices of other ranks that the rank reads
@@ -26,11 +26,11 @@ struct RankRows {
   double sent = 0;
   double edges = 0;  // number of edges that lead to own vertices
   double pairs_src = 0, pairs_dst = 0;
-  double types = 1;  // edge types
+  double types = 1;  // number of edge types
   // What `halo` and `sent` consist of. It may be empty if all ranks store rows alike.
   std::vector<PeerCount> peers;
 
-  // The same numbers for another graph of the rank (RankViews).
+  // Holds the same numbers for another graph of the rank (RankViews).
   struct View {
     int layer = -1;  // layer of that graph; -1 if the rank does not have it
     double own = 0, halo = 0, sent = 0, edges = 0, pairs_src = 0, pairs_dst = 0;
@@ -51,7 +51,7 @@ struct RankPart {
 };
 
 RankRows rows_of(const LocalGraph& local);
-RankRows rows_of(const RankPart& part);  // also those of the rank's other graphs
+RankRows rows_of(const RankPart& part);  // counts rows of the rank's other graphs, too
 
 // One communication of a step, and the bytes that a rank moves in it.
 struct StepCall {

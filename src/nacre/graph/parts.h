@@ -25,7 +25,8 @@ std::vector<NodeId> draw_vertices(const Graph& graph, PartShape shape, int64_t c
 struct GraphPart {
   Graph graph;
   int64_t own = 0;
-  // Numbers in the whole graph: of own vertices, then of the halo, each ascending.
+  // Numbers in the whole graph: first those of own vertices, then those of the halo, each
+  // ascending.
   std::vector<NodeId> vertices;
 };
 // Returns the part of the vertices `own`, which must be ascending. Without a halo, edges from

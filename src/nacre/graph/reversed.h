@@ -1,4 +1,4 @@
-// A graph with all its edges turned around.
+// Turns around all edges of a graph.
 #pragma once
 
 #include "nacre/graph/graph.h"

@@ -14,8 +14,10 @@ namespace nacre {
 // How ranks store the rows of a communication. Rows travel as bf16 to and from every rank that
 // stores them so.
 struct RowTypes {
-  bool narrow = false;                       // this rank stores bf16; otherwise f32
-  const std::vector<char>* ranks = nullptr;  // whether each rank stores bf16; null or empty: none
+  bool narrow = false;                       // whether this rank stores bf16; otherwise it stores
+                                             // f32
+  const std::vector<char>* ranks = nullptr;  // whether each rank stores bf16; null or empty: no
+                                             // rank does
 
   // Returns whether this rank converts what it sends to a rank and receives from it.
   bool converts(int rank) const { return !narrow && ranks != nullptr && !ranks->empty() && (*ranks)[rank] != 0; }
@@ -31,7 +33,7 @@ struct Communication {
   int64_t width = 0;  // elements in a row; for to_columns and to_rows, in a row with all columns
   // For exchange and exchange_add: whether the halo is that of the reversed block (RankViews).
   bool reversed = false;
-  RowTypes types = {};  // of exchange and exchange_add
+  RowTypes types = {};  // for exchange and exchange_add: how ranks store the rows
 
   int64_t row_bytes() const { return width * (types.narrow ? 2 : 4); }
 };
@@ -46,11 +48,12 @@ class PendingCommunication {
   virtual void finish() = 0;
 };
 
-// How many of a rank's own vertices, counted from the first, have what they need while ranks still
-// communicate.
+// Counts the rank's own vertices that can be computed while ranks still communicate. They are the
+// first ones.
 struct EarlyRows {
-  int64_t alone = 0;   // vertices that no edge connects with other ranks
-  int64_t inside = 0;  // vertices that no edge leads to from other ranks, at least `alone`
+  int64_t alone = 0;   // number of first vertices that no edge connects with other ranks
+  int64_t inside = 0;  // number of first vertices to which no edge leads from other ranks; at least
+                       // `alone`
 };
 
 class RankLinks {
@@ -69,7 +72,7 @@ class RankLinks {
   virtual const Array<NodeId>& vertex_ids() const = 0;
   virtual const Array<EdgeId>& edge_ids() const = 0;
 
-  // Returns which rows come first. This version knows none.
+  // Returns which rows can be computed while ranks communicate. This default returns none.
   virtual EarlyRows early_rows() const { return {}; }
 
   // Returns how many rows the space has on all ranks together, each vertex counted once. Decisions
@@ -91,8 +94,8 @@ class RankLinks {
   // has rows of `width` elements of `element_bytes` bytes each. A rank that has no columns gets one
   // column of zeros.
   virtual void to_columns(const void* own, void* all, int64_t width, int64_t element_bytes) = 0;
-  // The transpose of to_columns(): fills `own` with the rows of this rank's own vertices, with all
-  // columns.
+  // Does the transpose of to_columns(): fills `own` with the rows of this rank's own vertices, with
+  // all columns.
   virtual void to_rows(const void* all, void* own, int64_t width, int64_t element_bytes) = 0;
   // Replaces each of `count` values by the sum over all ranks, in their order. All ranks get the
   // same bits.

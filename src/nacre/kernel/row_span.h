@@ -1,4 +1,4 @@
-// A run of the rows that a kernel walks.
+// RowSpan: names a run of the rows that a kernel walks.
 #pragma once
 
 #include <cstdint>

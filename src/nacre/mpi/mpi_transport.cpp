@@ -31,8 +31,8 @@ constexpr int kReceivesAtOnce = 32;
 // may take to end.
 constexpr double kStartLimit = 8;
 constexpr double kCloseLimit = 8;
-// Seconds between the ends of two ranks that have waited too long for the start of MPI. The first
-// one prints a message, and the launcher ends the others.
+// Seconds between the moments at which two ranks end that have waited too long for the start of
+// MPI. The first one prints a message, and the launcher ends the others.
 constexpr double kBetweenRanks = 0.3;
 
 // `peer` is the rank that the call was about, or -1.

@@ -1,8 +1,8 @@
-// The only function that the plug-in exports: nacre_link_plugin().
+// The plug-in exports one function, nacre_link_plugin().
 //
 // NCCL never waits here: communicators are made with blocking = 0, so that a call which needs other
-// ranks returns at once, and this file asks again until the call has ended or the patience has. So
-// a rank that is dead or stopped blocks nobody longer than the timeout.
+// ranks returns at once, and this file asks again until the call has ended or the timeout is over.
+// So a rank that is dead or stopped blocks nobody longer than the timeout.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -264,7 +264,7 @@ extern "C" __attribute__((visibility("default"))) nacre::LinkPlugin* nacre_link_
 nacre::LinkPlugin* nacre_link_plugin(int abi) {
   if (abi != nacre::kLinkAbi) return nullptr;
   nacre::nccl::functions();  // throws UserError if there is no NCCL
-  // Is never destroyed, because links may outlive static objects.
+  // The object is never destroyed, because links may outlive static objects.
   static auto* plugin = new nacre::nccl::Plugin;
   return plugin;
 }

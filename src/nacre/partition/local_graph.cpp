@@ -74,7 +74,7 @@ class LocalBuilder {
     // roles.
     const bool forward = sense_ == EdgeSense::forward;
     std::vector<uint8_t> group(ascending_.size());
-    int64_t end[3] = {0, 0, 0};  // of each group
+    int64_t end[3] = {0, 0, 0};  // where each group ends
     for (int64_t i = 0; i < num_own(); ++i) {
       const bool needs = forward ? needs_halo_[i] != 0 : is_sent(i), sends = forward ? is_sent(i) : needs_halo_[i] != 0;
       group[i] = needs ? 2 : sends ? 1 : 0;
@@ -187,10 +187,12 @@ class LocalBuilder {
   const Partition& partition_;
   int part_;
   EdgeSense sense_;
-  Buffer<NodeId> local_;           // of each vertex of the whole graph that is own or in the halo
+  Buffer<NodeId> local_;           // local number of each vertex of the whole graph that is own or
+                                   // in the halo
   std::vector<NodeId> ascending_;  // own vertices by their numbers in the whole graph
-  std::vector<char> needs_halo_;   // for each of them, whether edges lead to it from other parts
-  std::vector<NodeId> row_of_;     // for each of them, its local number
+  std::vector<char> needs_halo_;   // for each vertex in ascending_, whether edges lead to it from
+                                   // other parts
+  std::vector<NodeId> row_of_;     // for each vertex in ascending_, its local number
   std::vector<int64_t> halo_begin_;
   LocalGraph result_;
 };

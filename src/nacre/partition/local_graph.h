@@ -34,13 +34,14 @@ struct LocalGraph {
   std::vector<PeerRows> peers;
 
   int64_t alone = 0;   // number of own vertices of the first group
-  int64_t inside = 0;  // of the first two groups: those that need no row of the halo
+  int64_t inside = 0;  // number of own vertices of the first two groups, which need no row of the
+                       // halo
 
   int64_t num_own() const { return own.size(); }
   int64_t num_halo() const { return halo.size(); }
 };
 
-// Whether edges have their direction or are all turned around (graph/reversed.h).
+// Says whether edges keep their direction or are all turned around (graph/reversed.h).
 enum class EdgeSense : uint8_t { forward, reversed };
 
 // Returns the block of a part. A rank may have the block of its part and that of the same part in

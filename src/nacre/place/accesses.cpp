@@ -16,7 +16,7 @@ namespace {
 // here belong to epochs between the two.
 constexpr uint64_t kPresampledEpoch = UINT64_C(1) << 62;
 
-// In epochs of at least so many batches, the last one need not be computed exactly.
+// If an epoch has at least this many batches, the last batch need not be computed exactly.
 constexpr int64_t kManyBatches = 32;
 
 // Returns the probabilities that a batch of `size` seeds reads the rows.
@@ -91,7 +91,8 @@ std::vector<float> access_probabilities(const AccessRequest& request) {
   const Graph& graph = *request.graph;
   const int64_t batches = batches_of_epoch(request);
   const int hops = check_options(graph, request.sampling);
-  // Such graphs cannot be transposed (graph.h), so their batches are counted.
+  // Graphs with 2^32 edges or more cannot be transposed (graph.h), so their batches are drawn and
+  // counted.
   if (graph.num_edges() > INT64_C(0xFFFFFFFF)) return presampled_accesses(request, batches);
   if (sampler_info(request.sampling.sampler).draws_subgraph) {
     std::vector<float> reads = subgraph_probabilities(graph, request.sampling);

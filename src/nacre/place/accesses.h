@@ -1,5 +1,5 @@
-// How often the feature row of each vertex is read in training by mini-batches. Feature placement
-// is decided by these numbers (contract row DP2; docs/dev/placement.md).
+// This header predicts how often training by mini-batches reads the feature row of each vertex.
+// Feature placement is decided by these numbers (contract row DP2; docs/dev/placement.md).
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace nacre {
 
-// The batches of a training epoch. The graph and the training vertices live as long as the request.
+// Describes the batches of a training epoch. The graph and the training vertices must live as long
+// as the request.
 struct AccessRequest {
   const Graph* graph = nullptr;
-  SampleOptions sampling;         // as Sampler takes them
+  SampleOptions sampling;         // sampling options, as Sampler takes them
   std::span<const NodeId> train;  // training vertices, distinct; every epoch shuffles all of them
-  int64_t batch_size = 1024;      // seeds of a batch
+  int64_t batch_size = 1024;      // number of seeds of a batch
 };
 
 // Returns the number of batches of an epoch: ⌈training vertices / batch size⌉, or ⌈vertices / batch

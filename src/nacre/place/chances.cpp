@@ -44,11 +44,11 @@ void weighted_chances(std::span<const double> weights, int count, bool replace, 
     for (size_t i = 0; i < weights.size(); ++i) chances[i] = 1 - std::pow(1 - weights[i] / left, count);
     return;
   }
-  // `stays` is the chance that a candidate has not been drawn yet. A draw takes it with the
-  // quotient of its weight and the weight that is left, given that it is left itself.
+  // `stays` is the chance that a candidate has not been drawn yet. The next draw takes a candidate
+  // that is left with a chance of its weight divided by the weight that is left.
   std::vector<double> stays(weights.size(), 1);
   for (int drawn = 0; drawn < count; ++drawn) {
-    const double many = candidates - drawn;  // candidates that are left
+    const double many = candidates - drawn;  // number of candidates that are left
     double next = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
       const double w = weights[i];
@@ -157,8 +157,8 @@ void DrawChances::set_layer_hop(int hop, std::span<const float> known, const Dra
   const std::span<const float> of_edges{share2.data(), static_cast<size_t>(share2.size())};
   double threshold = std::numeric_limits<double>::infinity();
   if (fanout >= 0 && options_.replace) {
-    // A draw takes a candidate by its share of all importance. Draws are many, so the chance that
-    // none takes it is e^(-draws · share).
+    // A draw takes a candidate with the probability `share`, its part of all importance. There are
+    // many draws, so the chance that none takes it is about e^(-draws · share).
     double importance = 0;
     for (int64_t u = 0; u < graph_.num_nodes(); ++u) {
       double row = 0;
@@ -173,7 +173,7 @@ void DrawChances::set_layer_hop(int hop, std::span<const float> known, const Dra
   } else if (fanout >= 0) {
     threshold = layer_threshold(graph_, lists, known, of_edges, fanout);
   }
-  // Without a limit, weights do not matter: fan-out -1 takes edges of weight 0, too.
+  // With fan-out -1, weights do not matter: edges of weight 0 are taken, too.
   const auto chance = [&](double rate) {
     if (fanout < 0) return 1.0f;
     return static_cast<float>(rate > 0 ? -std::expm1(-threshold * rate) : 0);

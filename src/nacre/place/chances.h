@@ -1,5 +1,5 @@
-// The chance that a vertex of a batch draws one of its in-neighbours in a hop. Internal to the
-// room.
+// Computes the chance that a vertex of a batch draws one of its in-neighbours in a hop. Only files
+// of this room include this header.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,40 @@
 
 namespace nacre {
 
-constexpr int kMostHops = 16;  // deeper samples are counted as if this were their depth
+constexpr int kMostHops = 16;  // samples with more hops are counted as if they had this many
 
-// Chances of one pair in every hop. They are stored here only if they are not those of single edges
-// of either end.
+// The chances of one pair of vertices in every hop. If one edge leads from v to u, and all edges of
+// a row have the same chance, `forth` points to the chances of u; otherwise it points to
+// forth_store. The same holds for `back` and v.
 struct PairChances {
-  const float* forth;  // u draws v
-  const float* back;   // v draws u
+  const float* forth;  // chances that u draws v
+  const float* back;   // chances that v draws u
   float forth_store[kMostHops];
   float back_store[kMostHops];
 };
 
 // Returns the chance that `count` uniform draws out of `degree` edges take at least one of `edges`
-// given ones. A negative count takes all.
+// given ones. If `count` is negative, all edges are taken.
 double uniform_chance(int64_t degree, int64_t edges, int count, bool replace);
 
-// Returns for every candidate the chance that it is among `count` that are drawn by weight, as
-// draw.h defines it. With replacement, the chances are exact. Without, they are those of drawing
-// one candidate after the other with the weight that is left on average after each draw, which is
-// exact for one draw and for equal weights.
+// Writes to `chances`, for every candidate, the chance that it is among `count` that are drawn by
+// weight, as draw.h defines it. With replacement, the chances are exact. Without replacement, they
+// are those of drawing one candidate after the other with the weight that is left on average after
+// each draw, which is exact for one draw and for equal weights.
 void weighted_chances(std::span<const double> weights, int count, bool replace, std::vector<double>& chances);
 
-// What a hop of any sampler looks like to the computation of reads: u draws v with a chance that
-// depends on u, or on the edge.
+// Describes a hop of any sampler to the computation of reads: a vertex u draws a vertex v with a
+// chance that depends on u or on the edge.
 class DrawChances {
  public:
   DrawChances(const Graph& graph, const SampleOptions& options, int hops);
 
   int hops() const { return hops_; }
   bool by_edge() const { return by_edge_; }
-  // Sets the chances of hop `hop`. `known` is for every vertex the probability that it draws in
+  // Sets the chances of hop `hop`. `known` has for every vertex the probability that it draws in
   // this hop; only layer-wise sampling depends on it.
   void set_hop(int hop, std::span<const float> known, const DrawerLists& lists);
-  // Fills in the chances of the first `hops` hops.
+  // Computes the chances of the first `hops` hops and stores them.
   void fill(int64_t v, const DrawPair& pair, int hops, PairChances& out) const {
     if (!by_edge_ && pair.edges == 1) {
       out.forth = single(pair.u);
@@ -60,8 +61,8 @@ class DrawChances {
     }
   }
 
-  // A record for each vertex, of which the first hops() + 1 numbers are for the caller. The chances
-  // of single edges lie behind them, because both are read together.
+  // Return the record of a vertex. Its first hops() + 1 numbers are for the caller. The chances of
+  // single edges follow them, because both are read together.
   float* record(int64_t v) { return records_.data() + v * stride_; }
   const float* record(int64_t v) const { return records_.data() + v * stride_; }
 
@@ -96,8 +97,9 @@ class DrawChances {
   bool layerwise_;
   bool by_edge_;
   int64_t stride_;
-  Buffer<float> records_;               // [vertex][number]
-  std::vector<Buffer<float>> of_edge_;  // [hop][edge], if chances differ within a row
+  Buffer<float> records_;               // the records of all vertices: [vertex][number]
+  std::vector<Buffer<float>> of_edge_;  // chances by [hop][edge]; empty if all edges of a row have
+                                        // the same chance
 };
 
 // Layer-wise sampling takes candidates whose keys, exponential variables of the rate of their

@@ -1,4 +1,4 @@
-// What placements cost, side by side: for people who ask why rows lie where they lie.
+// Compares what the methods of placement cost, for people who ask why rows lie where they lie.
 #pragma once
 
 #include <span>
@@ -9,24 +9,26 @@
 
 namespace nacre {
 
-// A placement judged by reads, which are expected or counted.
+// Judges one placement by reads, which are either expected or counted.
 struct JudgedPlacement {
   std::string method;
-  double seconds = 0;            // time that the placement took, with computing the reads it uses
-  std::vector<TierReads> reads;  // rows of an epoch by tier, for each device
+  double seconds = 0;            // seconds that placing took, including the computation of the
+                                 // reads that the method uses
+  std::vector<TierReads> reads;  // for each device: rows that it reads in an epoch, by tier
   double cost = 0;               // the largest cost over the devices, in seconds of an epoch
-  TierReads all() const;         // of all devices
+  TierReads all() const;         // returns the sum of `reads` over all devices
 };
 JudgedPlacement judge_placement(const FeaturePlacement& placement, std::span<const float> reads,
                                 const PlacementRequest& request);
 
-// Places by every method of `methods`, except slow ones if the graph is large, and judges by
-// `reads`. The cheapest comes first; of equal ones, that of request.method.
+// Places the features with every method of `methods` and judges each result by `reads`. Slow
+// methods are left out if the graph is large. The cheapest placement comes first; if several cost
+// the same, the one by request.method comes first.
 std::vector<JudgedPlacement> compare_placements(const PlacementRequest& request, std::span<const float> reads,
                                                 std::span<const std::string> methods);
 
-// Returns a table for people: what an epoch would read with each method, and how much longer than
-// with the first.
+// Returns a table for people that says what an epoch would read with each method, and how much
+// longer it would take than with the first method.
 std::string compared_text(std::span<const JudgedPlacement> methods);
 
 }  // namespace nacre

@@ -30,7 +30,8 @@ bool own_transpose(const Graph& graph) {
 
 DrawerLists::DrawerLists(const Graph& graph, bool ids) : graph_(graph) {
   if (!ids && own_transpose(graph)) return;
-  // The transpose is needed for a while only. A graph of its own has its own memory for it.
+  // The transpose is needed only while this object lives. So it is made by a copy of the graph,
+  // which shares the arrays and keeps the transpose to itself.
   if (!graph.has_out()) transposed_ = Graph::trusted(graph.arrays());
   out_ = graph.has_out() ? &graph.out() : &transposed_.out();
 }

@@ -1,5 +1,5 @@
-// The vertices that may draw a vertex: v is drawn by the destinations of its out-edges. Internal to
-// the room.
+// Lists the vertices that may draw a vertex: v is drawn by the destinations of its out-edges. Only
+// files of this room include this header.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,28 @@
 
 namespace nacre {
 
-// The edges of one pair of vertices: those by which u draws v, and those by which v draws u. They
-// are positions in the rows of u and of v. In a symmetric graph the former are not known; there are
-// as many as of the latter.
+// Describes the edges of one pair of vertices: those by which u draws v, and those by which v draws
+// u. The edges are positions in the rows of u and of v. In a symmetric graph the positions of the
+// former are not known, but there are as many of them as of the latter.
 struct DrawPair {
   NodeId u = 0;
   int64_t edges = 0;            // number of edges v → u, by which u draws v
   int64_t back = 0;             // number of edges u → v, by which v draws u
-  const EdgeId* ids = nullptr;  // positions of the edges v → u in the in-CSR; null: not known
+  const EdgeId* ids = nullptr;  // positions of the edges v → u in the in-CSR; null if they are not
+                                // known
   int64_t back_first = 0;       // position of the first edge u → v in the in-CSR
 };
 
-// Lists the pairs of every vertex. A graph whose edges all have their reverse, as often, is its own
-// transpose; other graphs are transposed (Graph::out()), which takes memory while this object
-// lives.
+// Lists the pairs of every vertex. A graph in which every edge occurs as often as its reverse is
+// its own transpose. Other graphs are transposed (Graph::out()), which takes memory while this
+// object lives.
 class DrawerLists {
  public:
   // `ids` says whether the positions of the edges v → u are needed.
   DrawerLists(const Graph& graph, bool ids);
 
   // Calls body(pair) for every u ≠ v that may draw v, in the order of u. Before that, it calls
-  // ahead(u) for some later u, so that what belongs to it can be fetched.
+  // ahead(u) for a later u, so that the caller can prefetch what it keeps for u.
   template <class Body, class Ahead = void (*)(NodeId)>
   void each(
       int64_t v, Body&& body, Ahead&& ahead = [](NodeId) {}) const {

@@ -17,14 +17,14 @@ const Graph& graph_of(const PlacementRequest& request) {
   return *request.accesses.graph;
 }
 
-// Returns the capacities of some devices.
+// Returns the numbers of rows that the given devices can hold.
 std::vector<int64_t> capacities(const PlacementRequest& request, std::span<const int> devices) {
   std::vector<int64_t> rows;
   for (const int d : devices) rows.push_back(request.device_rows[static_cast<size_t>(d)]);
   return rows;
 }
 
-// Algorithm 1 in every group, with whatever values stand for how often rows are read.
+// Runs Algorithm 1 in every group. `values` says how often each row is read, or stands for that.
 PlacedRows spread_by(const PlacementRequest& request, std::span<const float> values) {
   PlacedRows placed;
   placed.order = rank_vertices(values);
@@ -127,15 +127,15 @@ PlacedRows by_metis(const PlacementRequest& request) {
 }
 
 constexpr std::array<PlacementRule, 9> kRules{{
-    {{"probability", "Algorithm 1 with computed probabilities of reading", true}, by_probability},
-    {{"presampling", "Algorithm 1 with reads counted in sampled batches", false}, by_presampling},
-    {{"degree", "Algorithm 1 with out-degrees in place of probabilities", false}, by_degree},
-    {{"metis", "the most read rows of a part of few cut edges", true}, by_metis},
-    {{"pagraph", "the most read rows around a share of the training nodes, no peers", true}, place_by_pagraph},
+    {{"probability", "spreads rows over devices by computed probabilities of reading", true}, by_probability},
+    {{"presampling", "spreads rows by reads counted in sampled batches", false}, by_presampling},
+    {{"degree", "spreads rows by the out-degrees of nodes", false}, by_degree},
+    {{"metis", "the most read rows of a part that METIS cuts", true}, by_metis},
+    {{"pagraph", "the most read rows near each device's training nodes", true}, place_by_pagraph},
     {{"naive-hot", "the most read rows of a run of consecutive nodes", true}, naive_hot},
     {{"random-hot", "the most read rows of a random part", true}, random_hot},
     {{"naive", "the first rows of a run of consecutive nodes", false}, naive},
-    {{"random", "some rows of a random part", false}, at_random},
+    {{"random", "random rows of a random part", false}, at_random},
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The methods of placement, as one list. Internal to the room.
+// Lists the methods of placement. Only files of this room include this header.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace nacre {
 
-// What a method decides: the rows of every device, and in which order rows are wanted.
+// The decision of a method: the rows of every device, and the order in which rows are wanted.
 struct PlacedRows {
   std::vector<Array<NodeId>> device_rows;
   Array<NodeId> order;       // all vertices, the most wanted row first

@@ -104,7 +104,8 @@ PlacedRows place_by_pagraph(const PlacementRequest& request) {
   for (size_t d = 0; d < parts.size(); ++d) {
     const auto most = static_cast<size_t>(std::max<int64_t>(0, request.device_rows[d]));
     std::vector<NodeId> rows;
-    for (const bool inside : {true, false}) {  // rows of other vertices fill what is left
+    for (const bool inside : {true, false}) {  // when the rows of the neighbourhood are placed,
+                                               // other rows fill the rest
       for (int64_t i = 0; i < placed.order.size() && rows.size() < most; ++i) {
         const NodeId v = placed.order[i];
         if (parts[d].vertices[v] == inside) rows.push_back(v);

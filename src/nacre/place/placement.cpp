@@ -102,7 +102,8 @@ FeaturePlacement place_features(const PlacementRequest& request) {
   PlacementRequest whole = request;
   const size_t devices = request.device_rows.size();
   if (whole.group.empty()) whole.group.assign(devices, 0);
-  // Devices that read each other no faster than the host stand alone (Rule 1).
+  // If devices read each other's memory no faster than the host's, each device is placed by itself
+  // (Rule 1).
   const bool peers = request.costs.peer < (request.host_rows == 0 ? request.costs.disk : request.costs.host);
   if (!peers) std::iota(whole.group.begin(), whole.group.end(), 0);
   if (request.host_rows == 0) whole.costs.host = request.costs.disk;
@@ -147,7 +148,7 @@ RowTables row_tables(const FeaturePlacement& placement, int reader) {
       }
     });
   };
-  // The cheapest place is written last.
+  // Later writes replace earlier ones, so the cheapest place is written last.
   write(placement.host_rows, kHeldByHost);
   const auto own = static_cast<size_t>(reader);
   for (size_t d = placement.device_rows.size(); reader >= 0 && placement.reads_peers && d-- > 0;) {

@@ -2,8 +2,8 @@
 // where every device reads it (contract rows DP1 and DP3; docs/dev/placement.md).
 //
 // Rows lie in tiers: in the reading device's own memory, in that of a peer (another device of the
-// same group), in host memory, and on disk. A row may lie on several devices. Planning decides
-// here; nothing in this room touches device memory.
+// same group), in host memory, and on disk. A row may lie on several devices. This room only
+// decides where rows lie; it never touches device memory.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace nacre {
 
-// Says who holds a row: the number of a device, or one of these two.
+// Says who holds a row: the number of a device, or one of the two constants below.
 using RowHolder = int8_t;
 constexpr RowHolder kHeldByHost = -1;
 constexpr RowHolder kHeldByDisk = -2;
-constexpr int kMostHolders = 127;  // the most devices
+constexpr int kMostHolders = 127;  // the largest number of devices
 
-// Seconds to read one row from each tier, as measured on the machine. Only quotients matter for the
-// placement.
+// Seconds to read one row from each tier, as measured on the machine. The placement depends only on
+// their quotients.
 struct RowCosts {
   double own = 0;
   double peer = 0.2;
@@ -52,49 +52,52 @@ struct PlacementRequest {
   // `accesses`.
   std::span<const float> reads;
   AccessRequest accesses;          // the graph may be absent if `reads` suffices for the method
-  int64_t presampled_batches = 0;  // method presampling: batches drawn; 0: those of one epoch
-  uint64_t seed = 0;               // of random placement
+  int64_t presampled_batches = 0;  // number of batches that the method presampling draws; 0: those
+                                   // of one epoch
+  uint64_t seed = 0;               // seed of random placement
 };
 
 // Says where one device reads the row of every vertex.
 struct RowTables {
-  Array<RowHolder> dev_num;  // who holds the row
-  Array<NodeId> buf_pos;     // position of the row there
+  Array<RowHolder> dev_num;  // for each vertex: who holds the row
+  Array<NodeId> buf_pos;     // for each vertex: position of the row in the memory of its holder
 };
 
 struct FeaturePlacement {
   std::string method;
   int64_t num_vertices = 0;
-  std::vector<int> group;  // of each device
-  // Whether devices read rows of their peers (only PaGraph's placement does not).
+  std::vector<int> group;  // for each device: its group
+  // True if devices read rows of their peers. Only in PaGraph's placement they do not.
   bool reads_peers = true;
   // device_rows[d][i] is the vertex whose row lies at position i of device d.
   std::vector<Array<NodeId>> device_rows;
-  // Whether the host holds the rows of all vertices. Then the position of a row is the vertex
-  // itself. Otherwise host_rows[i] is the vertex at position i, and the position of a row on disk
-  // is the vertex itself.
+  // True if the host holds the rows of all vertices. Then the position of a row is the number of
+  // its vertex. If this is false, host_rows[i] is the vertex at position i of the host, and the
+  // position of a row on disk is the number of its vertex.
   bool host_whole = true;
   Array<NodeId> host_rows;
   std::vector<float> reads;  // reads that the method was given or computed; may be empty
   double seconds = 0;        // seconds that place_features() took
 
   int devices() const { return static_cast<int>(device_rows.size()); }
-  // Return the number of rows of a tier, over all devices.
+  // Returns the number of rows in a tier, summed over all devices.
   int64_t rows_on_devices() const;
   int64_t rows_on_host() const { return host_whole ? num_vertices : host_rows.size(); }
-  int64_t rows_on_disk() const { return host_whole ? 0 : num_vertices; }  // the file has all
+  // the file on disk has all rows
+  int64_t rows_on_disk() const { return host_whole ? 0 : num_vertices; }
 };
 
-// Returns the placement. Equal requests give equal placements on any number of threads. Throws
-// UserError if the method is unknown or if the request does not suit it.
+// Places the features as the request says and returns the placement. Equal requests give equal
+// placements on any number of threads. Throws UserError if the method is unknown or if the request
+// does not suit it.
 FeaturePlacement place_features(const PlacementRequest& request);
 
-// Returns the tables of one reading device. A row is read where it is cheapest: own memory, the
-// peer of the lowest number that holds it, host, disk. `reader` -1 is the host, which reads no
-// device.
+// Returns the tables of one reading device. A row is read where that is cheapest: from the device's
+// own memory, from the peer with the lowest number that holds the row, from the host, or from disk.
+// If `reader` is -1, the reader is the host, which reads from no device.
 RowTables row_tables(const FeaturePlacement& placement, int reader);
 
-// Expected rows of an epoch by tier, and what they cost.
+// The expected number of rows that are read in an epoch, by tier, and their cost.
 struct TierReads {
   double own = 0;
   double peer = 0;
@@ -106,8 +109,8 @@ struct TierReads {
   double total() const { return own + peer + host + disk; }
 };
 
-// Returns for every device the expected rows that it reads in an epoch, of which it has its share
-// of the batches (empty: equal shares).
+// Returns for every device the expected number of rows that it reads in an epoch. `share` has each
+// device's share of the batches of an epoch; if it is empty, all shares are equal.
 std::vector<TierReads> expected_reads(const FeaturePlacement& placement, std::span<const float> reads,
                                       std::span<const double> share = {});
 // Returns the objective that placement minimises: the largest expected cost over the devices.
@@ -116,18 +119,18 @@ double largest_cost(std::span<const TierReads> reads, const RowCosts& costs);
 // Returns the alpha with which Algorithm 1 minimises the expected cost of a group of `devices`.
 double best_alpha(const RowCosts& costs, int devices);
 
-// A way to place features. All of them take the same request and return the same type.
+// Describes one method of placement. All methods take the same request and return the same type.
 struct PlacementMethod {
-  std::string_view name;  // as --placement takes it
-  std::string_view what;  // a few words for people
-  // Whether its rows are chosen by how often they are read, so that `reads` are computed if none
+  std::string_view name;  // name of the method, as --placement takes it
+  std::string_view what;  // a few words about the method for people
+  // True if the method chooses rows by how often they are read. Then `reads` are computed if none
   // are given.
   bool uses_reads = false;
 };
-// Returns all methods: the one that wins first, then the baselines of the paper.
+// Returns all methods: first the one that wins in measurements, then the baselines of the paper.
 std::span<const PlacementMethod> placement_methods();
 std::vector<std::string> placement_method_names();
-// Throws UserError naming the option if there is no such method.
+// Throws a UserError that names the option if no method has this name.
 const PlacementMethod& placement_method(const std::string& name, const std::string& option = "--placement");
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// Vertices in the order of how much somebody wants their rows. Internal to the room.
+// Orders vertices by how much their rows are wanted. Only files of this room include this header.
 #pragma once
 
 #include <span>
@@ -12,7 +12,8 @@ namespace nacre {
 // linear, and its result does not depend on the number of threads.
 Array<NodeId> rank_vertices(std::span<const float> values);
 
-// Returns the vertices 0, 1, … in this order, or in a random order that depends on the seed only.
+// Returns the vertices 0, 1, … in ascending order, or in a random order that depends only on the
+// seed.
 Array<NodeId> vertices_in_order(int64_t count);
 Array<NodeId> vertices_at_random(int64_t count, uint64_t seed);
 

@@ -23,14 +23,16 @@ namespace {
 
 constexpr int64_t kReachRows = 1 << 10;
 
-// One direction of a pair.
+// The state of one direction of a pair: the first end may draw the second.
 struct Direction {
-  double silent = 1;   // θ: the one end has not drawn the other yet
-  double waiting = 0;  // the one end is known, and has not drawn the other yet
-  double unknown = 1;  // the one end is not known, if the other draws nobody
+  double silent = 1;   // θ: the probability that the first end has not drawn the second yet
+  double waiting = 0;  // the probability that the first end is known and has not drawn the second
+                       // yet
+  double unknown = 1;  // the probability that the first end is not known, if the second draws
+                       // nobody
 
-  // Takes the probability that the one end is not known after this hop, the other end drawing it or
-  // not, and the θ of the other direction.
+  // Goes on by one hop. `not_known` is the probability that the first end is not known after this
+  // hop, whether or not the second end draws it; `other_silent` is the θ of the other direction.
   void learn(double not_known, double other_silent) {
     const double now = other_silent > 1e-12 ? std::min(unknown, not_known / other_silent) : 0;
     waiting += unknown - now;
@@ -45,7 +47,7 @@ struct Direction {
 // Returns θ_hops(u → v).
 double not_drawn(const float* first_u, const float* first_v, const PairChances& chances, int hops) {
   if (hops == 1) return 1 - double{first_u[0]} * chances.forth[0];
-  Direction forth, back;  // u draws v, v draws u
+  Direction forth, back;  // forth: u draws v; back: v draws u
   double not_known_u = 1, not_known_v = 1;
   for (int j = 0; j < hops; ++j) {
     not_known_u -= first_u[j];
@@ -88,7 +90,7 @@ class Reach {
   }
 
  private:
-  float* of(int64_t v) { return chances_.record(v); }  // a_0, a_1, …
+  float* of(int64_t v) { return chances_.record(v); }  // returns a_0(v), a_1(v), …
 
   // Computes a_hops(v) from the earlier a of v and of the vertices that may draw it.
   void step(int64_t v, int hops) {
@@ -120,7 +122,8 @@ class Reach {
 
 std::vector<float> reach_probabilities(const Graph& graph, const SampleOptions& options, int hops,
                                        std::span<const float> seed) {
-  NACRE_CHECK(static_cast<int64_t>(seed.size()) == graph.num_nodes(), "not every vertex has a chance to be a seed");
+  NACRE_CHECK(static_cast<int64_t>(seed.size()) == graph.num_nodes(),
+              "there must be one probability of being a seed for each vertex");
   return Reach(graph, options, hops, seed).run();
 }
 

@@ -1,5 +1,5 @@
-// The probability that a batch reads the row of each vertex, for samplers that go hop by hop.
-// Internal to the room.
+// Computes the probability that a batch reads the row of each vertex. Only files of this room
+// include this header.
 #pragma once
 
 #include <span>
@@ -10,12 +10,13 @@
 
 namespace nacre {
 
-// Returns for every vertex the probability that it is among the vertices of a batch. `seed` is the
-// probability that it is a seed.
+// Returns for every vertex the probability that it is among the vertices of a batch, for samplers
+// that go hop by hop. `seed` has for every vertex the probability that it is a seed.
 std::vector<float> reach_probabilities(const Graph& graph, const SampleOptions& options, int hops,
                                        std::span<const float> seed);
 
-// Returns the same for the samplers that draw subgraphs.
+// Returns for every vertex the probability that it is among the vertices of a batch, for samplers
+// that draw subgraphs.
 std::vector<float> subgraph_probabilities(const Graph& graph, const SampleOptions& options);
 
 }  // namespace nacre

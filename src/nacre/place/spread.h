@@ -1,5 +1,5 @@
-// Algorithm 1 of the paper: spreads rows over devices that read each other's memory. Internal to
-// the room.
+// Algorithm 1 of the paper spreads rows over devices that read each other's memory. Only files of
+// this room include this header.
 #pragma once
 
 #include <span>

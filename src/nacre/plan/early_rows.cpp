@@ -19,7 +19,7 @@ bool walks_edges(KernelKind kind) {
          kind == KernelKind::softmax_grad || kind == KernelKind::map_edges;
 }
 
-// Kernels in which each row depends on no other row of the result.
+// Returns whether each row of the kernel's result depends on no other row of the result.
 bool has_free_rows(const Kernel& k) {
   if (k.kind == KernelKind::map || k.kind == KernelKind::matmul) return true;
   return walks_edges(k.kind) && k.direction == Direction::by_dst;
@@ -43,14 +43,14 @@ class Waiting {
         return "all rows are copied before they are summed";
     }
     const int layer = dfg_[k_.root].type.space.layer, whole = blocks_.views().whole;
-    if (whole >= 0 && (layer == whole || layer == whole + 1)) return "its rows are those of all ranks";
+    if (whole >= 0 && (layer == whole || layer == whole + 1)) return "the kernel computes rows of all ranks";
     for (const Kernel* call : calls_) {
       const Op op = dfg_[call->root].op;
       if (op != Op::exchange && op != Op::exchange_add)
         return fmt::format("all rows need the result of {}", op_info(op).name);
-      if (!reads_by_row(call->root)) return "rows need rows of other nodes that still travel";
+      if (!reads_by_row(call->root)) return "each row needs rows of other nodes, which still travel";
     }
-    if (rows() == 0) return "no row is without rows of other ranks";
+    if (rows() == 0) return "every row needs rows of other ranks";
     return "";
   }
 
@@ -60,7 +60,7 @@ class Waiting {
     return least;
   }
 
-  // Returns the share of the work that these rows are.
+  // Returns these rows' share of the kernel's work.
   double share() const {
     const int64_t early = rows();
     if (!walks_edges(k_.kind)) return ratio(early, walked_rows(plan_, k_, blocks_));
@@ -158,7 +158,7 @@ void choose_early_rows(Plan& plan, const Blocks& blocks, const NominalProfile* p
       const double launch = launch_seconds(prices->model, kernel);
       if (hidden <= launch) {
         early = {0, 0,
-                 fmt::format("{} could be hidden behind {}, and another start of the kernel costs {}",
+                 fmt::format("{} of communication could be hidden behind {}, but another start of the kernel costs {}",
                              human_seconds(hidden), counted(waiting.rows(), "row"), human_seconds(launch))};
       }
     }

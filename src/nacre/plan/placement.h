@@ -1,6 +1,6 @@
-// The search for the rows that travel between ranks (WG7): at each site, in the forward and in the
-// backward pass of each layer, the choice is free. Whole placements are compared by a function that
-// predicts a step; nothing is run.
+// Searches for the rows that travel between ranks (WG7). At each site, that is, in the forward and
+// in the backward pass of each layer, the choice is free. The search compares whole placements by a
+// function that predicts the cost of a step; it runs nothing.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct PricedRows {
   PlacementCost cost;
 };
 
-// What was chosen at one site.
+// The choice at one site.
 struct PlacedSite {
   RankSite site;
   HaloRows rows = HaloRows::late;

@@ -83,12 +83,13 @@ struct VariantChoice {
   friend bool operator==(const VariantChoice&, const VariantChoice&) = default;
 };
 
-// The rows that a kernel computes while rows of other ranks still travel, if it waits for these:
-// the first ones (early_rows.h). It computes the rest when they have arrived.
+// The first rows of a kernel that waits for rows of other ranks. The kernel computes them while
+// those rows still travel, and the rest of its rows when they have arrived (early_rows.h).
 struct EarlyPart {
-  int64_t rows = 0;  // 0: all rows are computed together
-  double share = 0;  // of the kernel's work
-  std::string why;   // Why there are none. Empty if there are some, or if the kernel does not wait.
+  int64_t rows = 0;  // number of early rows; 0: all rows are computed together
+  double share = 0;  // share of the kernel's work that the early rows are
+  std::string why;   // why there are no early rows; empty if there are some, or if the kernel does
+                     // not wait
 };
 
 struct Kernel {
@@ -165,8 +166,8 @@ struct PlanOptions {
   JoinedProducts join_products;
   // Which rows travel between ranks (dfg/distribute.h). Without effect on one device.
   RankPlacement halo_rows;
-  // From a decision (variants.h) to the variant that all kernels take which do not decline it. Only
-  // plan files name such variants.
+  // Maps a decision (variants.h) to the variant that all kernels take that do not decline it. Only
+  // plan files name variants here.
   std::map<std::string, std::string> variants;
   // Names of passes (passes.cpp) that are left out.
   std::set<std::string> disabled_passes;
@@ -188,7 +189,7 @@ struct Plan {
   NodeVector<NodeRef> alias;  // the node whose memory a node shares (itself unless it is a reshape)
   NodeVector<char> again;     // whether a node computes a dropped value again; empty if none does
   NodeVector<char> narrow;    // whether a value is stored as bf16; empty if none is
-  // How the rows that travel between ranks were chosen; empty on one device.
+  // Says how the rows that travel between ranks were chosen; empty on one device.
   PlacementChoice placement;
   std::vector<PassTime> passes;
 };

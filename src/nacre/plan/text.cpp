@@ -103,7 +103,7 @@ void check_variant(const std::string& decision, const std::string& variant, cons
     throw UserError(where, fmt::format("names an unknown variant '{}' of {}", variant, decision));
 }
 
-// The choice of all sites as a text; if sites differ, an object with the choice of each.
+// Returns the choice of all sites as a text or, if sites differ, an object with the choice of each.
 json placement_object(const RankPlacement& placement) {
   if (placement.sites.empty()) return halo_rows_name(placement.usual);
   json object = {{"usual", halo_rows_name(placement.usual)}};

@@ -55,7 +55,7 @@ class Validator {
       NACRE_CHECK(!k.once || dfg_[r].op != Op::param, at + " runs once but reads a parameter");
     }
     check_operands(k, at);
-    NACRE_CHECK(k.rows.all(), at + " has not all its rows");
+    NACRE_CHECK(k.rows.all(), at + " does not have all its rows");
     NACRE_CHECK(k.early.rows >= 0 && (k.early.rows == 0 || k.early.rows <= walked_rows(plan_, k, blocks_)),
                 at + " has more early rows than rows");
     for (const NodeRef w : k.writes) {

@@ -23,7 +23,7 @@ struct Axis {
 };
 
 Axis axis_over(double low, double high, double from, double to) {
-  if (!(low < high)) {  // one value, or none
+  if (!(low < high)) {  // there is one value, or none
     const double around = low == 0 ? 1 : std::abs(low) * 0.5;
     low -= around;
     high += around;

@@ -1,4 +1,4 @@
-// Charts of a report as SVG. Their colours and sizes of text come from the page's style.
+// Draws the charts of a report as SVG. Their colours and text sizes come from the page's style.
 #pragma once
 
 #include <string>

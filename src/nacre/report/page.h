@@ -1,5 +1,5 @@
-// A report of one or several runs as one HTML page that needs nothing else: no network, no other
-// file. nacre report writes it.
+// Makes one HTML page that reports on one or several runs and needs no network and no other file.
+// The command nacre report writes it.
 #pragma once
 
 #include <string>

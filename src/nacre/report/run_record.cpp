@@ -160,7 +160,7 @@ RunRecord read_run_record(const std::string& folder) {
   if (!there(folder + "/config.json"))
     throw UserError(folder, "is no run folder: it has no config.json", "name a folder that nacre train has written");
   read_settings(folder + "/config.json", run);
-  // --metrics names a file of its own.
+  // If the run had --metrics, its metrics are in the file that the option named.
   const std::string metrics = run.setting("output.metrics");
   const std::string lines = metrics.empty() ? folder + "/metrics.jsonl" : metrics;
   if (there(lines)) read_metrics(lines, run);

@@ -1,4 +1,4 @@
-// What a run folder tells about a run, read for a report (docs/run_folder.md lists the files).
+// Reads what a run folder tells about a run, for a report (docs/run_folder.md lists the files).
 #pragma once
 
 #include <cmath>
@@ -9,45 +9,47 @@
 
 namespace nacre {
 
-// Figures of an epoch from metrics.jsonl; NaN if the line does not have one.
+// The figures of one epoch from metrics.jsonl. A figure that the line does not have is NaN.
 struct EpochRecord {
   double epoch = NAN, loss = NAN, lr = NAN, seconds = NAN;
   double train = NAN, val = NAN, test = NAN, val_loss = NAN;
 };
 
-// Where the seconds of a rank went, added up over all epochs.
+// Says where the seconds of a rank went, added up over all epochs.
 struct RankRecord {
   double computing = 0, communication = 0, waiting = 0;
 };
 
-// A kernel from plan.json: the least it must move and compute.
+// A kernel from plan.json, with the fewest bytes that it must move and its operations.
 struct KernelRecord {
   int64_t index = 0;  // position in the list "kernels" of plan.json
   std::string operation, kind, why;
   double floor_bytes = 0, flops = 0;
-  bool once = false;  // runs once, not in every step
+  bool once = false;  // true if the kernel runs once, not in every step
 };
 
 struct PhaseRecord {
   std::string name;
-  std::vector<std::pair<std::string, double>> items;  // what, bytes
+  std::vector<std::pair<std::string, double>> items;  // names of the items and their bytes
   double bytes() const;
 };
 
 struct RunRecord {
   std::string name;    // last part of the folder's path
-  std::string folder;  // as it was given
-  // path in config.json and value, for example "model.layers" and "2"
+  std::string folder;  // path of the folder as the user gave it
+  // Settings: the path in config.json and the value, for example "model.layers" and "2".
   std::vector<std::pair<std::string, std::string>> settings;
-  // key and JSON text from result.json; empty if the run was interrupted or is older than that file
+  // Results: the key and the JSON text from result.json. The list is empty if the run was
+  // interrupted, or if it is older than that file.
   std::vector<std::pair<std::string, std::string>> results;
   std::vector<EpochRecord> epochs;
   std::vector<RankRecord> ranks;
-  std::vector<PhaseRecord> bill;  // from result.json
+  std::vector<PhaseRecord> bill;  // the memory bill from result.json
   std::vector<KernelRecord> kernels;
   std::vector<std::string> warnings;
 
-  // Returns the value of a setting or result as it is shown; empty if it is not there.
+  // Returns the value of a setting or a result as the page shows it; empty if the run does not have
+  // it.
   std::string setting(const std::string& path) const;
   std::string result(const std::string& key) const;
 };

@@ -48,11 +48,12 @@ std::string run_columns(const RunRecords& runs, const char* first) {
   return "<thead><tr>" + head + "</tr></thead>";
 }
 
-// One row of the main figures: a key of result.json, or of config.json if that is not there.
+// One row of the main figures: a key of result.json and, for runs without that key, a key of
+// config.json.
 struct ResultRow {
   const char* title;
   const char* key;
-  const char* setting;  // in config.json; may be null
+  const char* setting;  // key in config.json; may be null
   std::string (*shown)(double value);
 };
 
@@ -71,11 +72,11 @@ constexpr ResultRow kResults[] = {
     {"best epoch", "best_epoch", nullptr, plain},
     {"epochs", "epochs", nullptr, plain},
     {"last loss", "loss", nullptr, plain},
-    {"epoch, median", "epoch_ms_median", nullptr, milliseconds},
-    {"epoch, 10 %", "epoch_ms_p10", nullptr, milliseconds},
-    {"epoch, 90 %", "epoch_ms_p90", nullptr, milliseconds},
-    {"training in all", "seconds", nullptr, seconds},
-    {"planning", "plan_s", nullptr, seconds},
+    {"time of an epoch, median", "epoch_ms_median", nullptr, milliseconds},
+    {"time of an epoch, quantile 10 %", "epoch_ms_p10", nullptr, milliseconds},
+    {"time of an epoch, quantile 90 %", "epoch_ms_p90", nullptr, milliseconds},
+    {"time of the whole training", "seconds", nullptr, seconds},
+    {"time of planning", "plan_s", nullptr, seconds},
     {"memory planned", "planned_mb", nullptr, mebibytes},
     {"memory at the peak", "peak_mb", nullptr, mebibytes},
     {"GPU memory at the peak", "device_peak_mb", nullptr, mebibytes},
@@ -106,7 +107,8 @@ ChartSeries series_of(const RunRecord& run, const std::string& name, double Epoc
   return series;
 }
 
-// Numbers of the rows of a table of epochs: all, or every k-th and the last.
+// Returns the numbers of the rows that a table of epochs shows: all rows, or every k-th row and the
+// last one.
 std::vector<size_t> some_rows(size_t rows, size_t most) {
   std::vector<size_t> some;
   const size_t step = std::max<size_t>(1, (rows + most - 1) / most);
@@ -173,8 +175,8 @@ std::string bill_table(const RunRecords& runs, const RunRecord& run) {
       html_text(run.name), html_text(run.name), body);
 }
 
-// Where the seconds of a run went: planning, the steps of all epochs, and the rest of training
-// (evaluation, checkpoints).
+// Returns where the seconds of a run went: planning, the steps of all epochs, and the rest of
+// training (evaluation, checkpoints).
 StackedBar time_bar(const RunRecord& run) {
   double steps = 0;
   for (const EpochRecord& epoch : run.epochs) steps += std::isnan(epoch.seconds) ? 0 : epoch.seconds;

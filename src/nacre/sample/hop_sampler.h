@@ -1,5 +1,5 @@
 // HopSampler: what the samplers that go hop by hop have in common, which is everything but the
-// choice of edges. Internal to the room.
+// choice of edges. Only files of this room include this header.
 #pragma once
 
 #include <vector>

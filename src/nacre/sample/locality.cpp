@@ -40,7 +40,7 @@ std::vector<uint8_t> mark_largest(const std::vector<double>& values, int64_t mos
 }  // namespace
 
 Locality::Locality(const Graph& graph, std::span<const uint8_t> local, int hops, int64_t most) {
-  NACRE_CHECK(static_cast<int64_t>(local.size()) == graph.num_nodes(), "not every vertex is local or not");
+  NACRE_CHECK(static_cast<int64_t>(local.size()) == graph.num_nodes(), "there must be one mark for each vertex");
   NACRE_CHECK(hops > 0, "a sample has at least one hop");
   preferred_.resize(static_cast<size_t>(hops));
   std::vector<double> values(local.size());

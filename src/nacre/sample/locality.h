@@ -1,6 +1,6 @@
 // Locality-aware sampling (contract row DP6; section 4 of the data placement paper): vertices whose
 // feature rows are near are drawn more often, and what is drawn counts less in return, so that sums
-// over neighbours stay unbiased. Local are the vertices whose rows a device finds on devices.
+// over neighbours stay unbiased. A vertex is local if its row lies in the memory of a device.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@
 
 namespace nacre {
 
-// Which vertices every hop prefers, and by how much. Samplers of several threads share it.
+// Says which vertices every hop prefers, and by how much. Samplers of several threads share one
+// object.
 //
 // The hop that draws input rows prefers the local vertices. The hop before it prefers vertices with
 // many local neighbours, and so on: with A the adjacency matrix, v_1 the local vertices as a vector
@@ -46,15 +47,17 @@ class Locality {
 // importance of preferred candidates. A hop of fan-out -1 has no choice and stays as it is.
 MakeBatchSampler locality_sampler(const Sampler& sampler, std::shared_ptr<const Locality> locality);
 
-// Algorithm 2: adapts the scale to how much of the time loading takes.
+// Algorithm 2 adapts the scale to the share of the time that loading features takes.
 struct LocalityScale {
-  double low = 0.15;   // lt: with less of the time, the scale may shrink
-  double high = 0.2;   // ut: with more of the time, the scale doubles
-  double most = 8;     // MAXS
-  double scale = 1;    // s
+  double low = 0.15;   // lt in the paper: if loading takes a smaller share of the time, the scale
+                       // may shrink
+  double high = 0.2;   // ut in the paper: if loading takes a larger share of the time, the scale
+                       // doubles
+  double most = 8;     // MAXS in the paper: the largest scale
+  double scale = 1;    // s in the paper: the present scale
   double before = 1;   // value of the scale before it was doubled last
   bool fixed = false;  // whether the scale stays as it is from now on
-  // Takes the share of an epoch's time that loading features took.
+  // Adapts the scale after an epoch, of whose time loading features took the share `loading_share`.
   void after_epoch(double loading_share);
 };
 

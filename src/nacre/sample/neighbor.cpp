@@ -168,8 +168,9 @@ class NeighborSampler final : public HopSampler<Table> {
     }
   }
 
-  // Chooses edges by weight, with a fan-out for every edge type, or near ones more often: channel
-  // by channel, and then merged into the order of the row.
+  // Chooses edges if they are drawn by weight, if every edge type has a fan-out, or if near
+  // vertices are preferred. The edges are chosen channel by channel and then merged into the order
+  // of the row.
   void choose_by_channel(int index, Hop& hop) {
     int64_t at = 0;
     for (int64_t i = 0; i < hop.num_dst; ++i) {

@@ -1,4 +1,4 @@
-// Checks of sampling options, for samplers and for those who compute what samplers draw.
+// Checks sampling options, for samplers and for code that computes what samplers draw.
 #pragma once
 
 #include <vector>

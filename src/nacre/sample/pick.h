@@ -1,5 +1,5 @@
 // Picker: picks among a list of candidates by the definitions in draw.h. It keeps its memory
-// between calls. Internal to the room.
+// between calls. Only files of this room include this header.
 #pragma once
 
 #include <cstdint>

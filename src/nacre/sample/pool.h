@@ -1,6 +1,6 @@
 // Pool: memory that the arrays of one batch give back and those of the next one use again. Fresh
 // pages would cost as much time as the sampling that fills them, because the system clears them
-// first. Internal to the room.
+// first. Only files of this room include this header.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
 // GraphSAINT: draws one subgraph for all layers, and corrects for vertices and edges that are drawn
-// more often than others. Internal to the room.
+// more often than others. Only files of this room include this header.
 #pragma once
 
 #include <memory>

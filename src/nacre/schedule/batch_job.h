@@ -1,5 +1,6 @@
 // BatchJob: loads one batch, from its seeds to its features, in subtasks. It says which subtasks
-// can run, and runs them; the scheduler decides when and on which thread. Internal to the room.
+// can run, and runs them; the scheduler decides when and on which thread. Only files of this room
+// include this header.
 #pragma once
 
 #include <exception>
@@ -27,11 +28,13 @@ struct LoaderContext {
   int64_t chunk_rows;  // number of rows that one subtask looks up
   StageClock clock;
 
-  // Appends those of `ids` whose rows are looked up to `list`.
+  // Appends to `list` those of `ids` whose rows are looked up.
   void add_wanted(std::span<const NodeId> ids, std::vector<NodeId>& list) const;
-  // Stage K: copies the features of `ids` to `to`, one row after the other. Without a source.
+  // Stage K: copies the features of `ids` to `to`, one row after the other. Only for loaders
+  // without a RowSource.
   void look_up(std::span<const NodeId> ids, void* to) const;
-  // Stage K for vertices that stand at position `first` and after it in a batch.
+  // Stage K: does the same with or without a RowSource, for the vertices `ids` that stand at
+  // position `first` and after it in a batch.
   void look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to) const;
 };
 
@@ -70,9 +73,9 @@ class BatchJob {
   std::pair<uint64_t, int64_t> turn() const { return {epoch_, index_}; }
   // Returns whether the source was asked for the rows of the batch and has not read them yet.
   bool waits_for_rows() const { return !rows_here_; }
-  // Says that nobody will take the batch.
+  // Tells the job that nobody will take its batch.
   void drop() { rows_here_ = true; }
-  // Asks the source again, if waits_for_rows().
+  // Asks the source again whether it has read the rows, if waits_for_rows() is true.
   void ask_for_rows(std::vector<Subtask>& ready);
   // Returns the batch if it is complete(). Throws what a subtask threw.
   Batch take();
@@ -102,7 +105,8 @@ class BatchJob {
   // For each hop: the vertices that it met first and whose rows are looked up. They are copied,
   // because the list of the sampler may move.
   std::vector<std::vector<NodeId>> ids_;
-  std::vector<int64_t> hop_end_;  // for each hop: number of rows to look up up to its end
+  std::vector<int64_t> hop_end_;  // for each hop: number of rows to look up in it and in the hops
+                                  // before it
   size_t known_ = 0;              // number of vertices known after the last hop that was inserted
 
   char* buffer_ = nullptr;

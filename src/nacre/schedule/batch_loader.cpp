@@ -110,7 +110,7 @@ int64_t BatchLoader::num_batches() const { return state_->orders[0].num_batches(
 void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, bool more) {
   State& s = *state_;
   const bool follows = epoch == s.epoch + 1 && first == 0;
-  // Without a scheduler, the source is the only one who was told of this epoch before.
+  // If there is no scheduler, only the source was told of this epoch before it began.
   const bool expected = follows && !s.scheduler && s.more && s.next == num_batches();
   s.epoch = epoch;
   s.next = first;

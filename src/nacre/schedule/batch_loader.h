@@ -41,14 +41,16 @@ struct LoaderFeatures {
 
   // One row for each vertex: f32, bf16 or f16. It may be a mapped file.
   Tensor rows;
-  // Rows are sent as they are stored. Otherwise rows of bf16 or f16 are sent as f32.
+  // True if rows are sent as they are stored. If this is false, rows of bf16 or f16 are sent as
+  // f32.
   bool as_stored = false;
   int64_t stride = 0;  // bytes from one sent row to the next; 0: no gap between rows
   // For each vertex: kWanted if its row is looked up. Other rows are left out. Null: all rows are
   // looked up.
   static constexpr uint8_t kWanted = 1;
   std::shared_ptr<const std::vector<uint8_t>> wanted;
-  // Where rows are looked up; `rows` then only tells their size. Null: `rows` holds all of them.
+  // The source where rows are looked up; `rows` then only tells their size. If this is null, `rows`
+  // holds all of them.
   RowSource* source = nullptr;
 };
 
@@ -90,8 +92,8 @@ class PreparedBatch {
 struct Batch {
   int64_t index = 0;  // number of the batch in its epoch
   Sample sample;
-  // Rows of all sample.vertices (of the wanted ones, if LoaderFeatures::wanted is set), where the
-  // sink left them; valid until the next next().
+  // The rows of all sample.vertices (if LoaderFeatures::wanted is set: of the wanted vertices), in
+  // the memory of the sink. They are valid until the next call of next().
   void* features = nullptr;
   std::shared_ptr<PreparedBatch> prepared;  // what the hook made of the sample; null without a hook
 };
@@ -101,8 +103,9 @@ struct LoaderTimes {
   // Time that all threads together were busy with each stage.
   double sample_pick = 0, sample_insert = 0, reindex = 0, lookup = 0, transfer = 0, prepare = 0;
   double waited = 0;           // time that next() waited for a batch
-  double waited_for_rows = 0;  // the part of it in which a RowSource was reading rows of the batch
-  double copied = 0;           // FeatureSink::seconds()
+  double waited_for_rows = 0;  // the part of `waited` in which a RowSource was reading rows of the
+                               // batch
+  double copied = 0;           // the result of FeatureSink::seconds()
 };
 
 class BatchLoader {

@@ -1,4 +1,5 @@
-// Copies of long rows that this processor does not read soon. Internal to the room.
+// Copies of long rows that this processor does not read soon. Only files of this room include this
+// header.
 #pragma once
 
 #include <cstddef>

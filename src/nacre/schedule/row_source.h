@@ -1,4 +1,4 @@
-// RowSource: where stage K finds feature rows that are not all in memory.
+// RowSource: stage K finds feature rows here if they are not all in memory.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,31 @@ struct BatchTurn {
   bool operator==(const BatchTurn&) const = default;
 };
 
-// The batches of a run are asked for in their order, several at a time. Any thread may call the
-// functions, unless something else is said.
+// The loader asks for the batches of a run in their order, several at a time. Any thread may call
+// the functions, unless the comment of a function says something else.
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Says that the batches from `first` on of an epoch come next and, with `more`, those of the
-  // following epoch after them. Batches of earlier calls that are not over are dropped, and no
-  // other thread may use the source during the call.
+  // Announces that the batches of an epoch from `first` on come next and, if `more`, those of the
+  // following epoch after them. Batches of earlier calls that are not over are dropped. No other
+  // thread may use the source during the call.
   virtual void begin(BatchTurn first, bool more) = 0;
-  // Says that the epoch that was announced by `more` has begun, and whether another one follows it.
+  // Tells the source that the epoch that was announced by `more` has begun, and whether another
+  // epoch follows it.
   virtual void go_on(bool more) = 0;
-  // Returns whether the rows of a batch can be looked up. If reading has failed, they can, and
-  // look_up() throws.
+  // Returns whether the rows of a batch can be looked up. If reading has failed, returns true, and
+  // look_up() throws the failure.
   virtual bool ready(BatchTurn batch) = 0;
-  // Waits until ready(batch).
+  // Waits until ready(batch) is true.
   virtual void wait(BatchTurn batch) = 0;
-  // Lets `call` be called whenever ready() becomes true for a batch. When listen() returns, the
-  // function that was given before is not called any more.
+  // Sets the function that is called whenever ready() becomes true for a batch. When listen()
+  // returns, the function that was set before is not called any more.
   virtual void listen(std::function<void()> call) = 0;
   // Copies rows of a batch to `to`, `stride` bytes apart. They are the rows of `ids`, which stand
-  // at position `first` and after it among the vertices of the batch. Throws what reading threw.
+  // at position `first` and after it among the vertices of the batch. If reading failed, throws the
+  // same exception.
   virtual void look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to, int64_t stride) = 0;
-  // Says that all rows of a batch were looked up.
+  // Tells the source that all rows of a batch were looked up.
   virtual void release(BatchTurn batch) = 0;
 };
 

@@ -1,6 +1,6 @@
 // Scheduler: loads several batches at a time. The subtasks that can run lie in one queue, those of
 // the earliest batch first. Background threads, and the caller while it waits, take them from
-// there. Internal to the room.
+// there. Only files of this room include this header.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,5 @@
-// The stages in which a batch is loaded, and the clock that measures them. Internal to the room.
+// The stages in which a batch is loaded, and the clock that measures them. Only files of this room
+// include this header.
 #pragma once
 
 #include <array>

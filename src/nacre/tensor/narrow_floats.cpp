@@ -27,8 +27,8 @@ uint16_t to_half(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
   const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return sign | 0x7E00u;   // NaN
-  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // rounds to 65536 or more
+  if (magnitude > 0x7F800000u) return sign | 0x7E00u;   // the value is NaN
+  if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // the value rounds to 65536 or more
   if (magnitude < 0x38800000u) {
     // Below 2^-14, the addition rounds to a multiple of 2^-24.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;

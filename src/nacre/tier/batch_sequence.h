@@ -11,12 +11,12 @@
 
 namespace nacre {
 
-// One thread uses an object.
+// Only one thread at a time may use an object.
 class BatchSequence {
  public:
   virtual ~BatchSequence() = default;
   virtual int64_t batches_per_epoch() const = 0;
-  // Lets next() begin with this batch.
+  // Makes `first` the batch that the next call of next() writes.
   virtual void begin(BatchTurn first) = 0;
   // Writes the rows of the next batch to `rows`, in the order of the batch. The batch after the
   // last one of an epoch is the first one of the following epoch.
@@ -32,8 +32,8 @@ using WantedRows = std::shared_ptr<const std::vector<uint8_t>>;
 std::unique_ptr<BatchSequence> sampled_batches(const Sampler& sampler, std::unique_ptr<BatchSampler> drawer,
                                                BatchOrder order, WantedRows wanted = nullptr);
 
-// Returns the sequence of `count` lists of rows, which `rows` writes: list after list, and then
-// from the beginning again.
+// Returns a sequence of `count` lists of rows, which the function `rows` writes. After the last
+// list, the sequence begins again with the first.
 std::unique_ptr<BatchSequence> listed_batches(int64_t count,
                                               std::function<void(int64_t index, std::vector<NodeId>& rows)> rows);
 

@@ -12,23 +12,25 @@
 namespace nacre {
 namespace {
 
-// Batches that are planned and whose reads are not asked for yet, at most.
+// The most batches that may be planned before their reads are asked for.
 constexpr int64_t kPlannedAhead = 4;
-// Batches that are added to the look-ahead before each planned one, at most. The first batches are
-// planned with a shorter look-ahead, so that they do not wait until all of it is drawn.
+// The most batches that are added to the look-ahead before a batch is planned. So the first batches
+// are planned with a shorter look-ahead, and do not wait until all of it is drawn.
 constexpr int kDrawnPerBatch = 4;
 constexpr int kMostReads = 128, kFewestReads = 8;
-// The first batches are read where they lie, so that they do not wait for a pack.
+// The rows of this many first batches are read from the table, so that these batches do not wait
+// for a pack.
 constexpr int64_t kFirstInPlace = 8;
-// Packing pays if it takes less than this part of the time.
+// Packing pays if it takes less than this share of the time that reading from the table takes.
 constexpr double kMustSave = 0.8;
-// Bytes that packing takes for a row: in the lists of this group and of the one before it, and
-// while it is put in order.
+// The bytes that packing takes for a row: in the list of this group, in that of the group before
+// it, and while the rows are sorted.
 constexpr int64_t kPackedRowBytes = sizeof(RowFetch) * 3;
 
 int64_t list_bytes(const PackOptions& pack) { return pack.memory / 4 * 3; }
 
-// Knowing more uses for each seat does not change which rows are kept.
+// The look-ahead has at most this many uses for each seat. With more, the planner would keep the
+// same rows.
 constexpr int64_t kUsesPerSeat = 8;
 
 int64_t seat_bytes(int64_t row_bytes) { return row_bytes + RowPlanner::table_bytes(0, 1); }
@@ -125,7 +127,7 @@ void DiskRows::go_on(bool more) {
   changed_.notify_all();
 }
 
-// ---- what the loader asks
+// ---- The calls of the loader.
 
 int64_t DiskRows::number_of(BatchTurn batch) const {
   const auto epochs = static_cast<int64_t>(batch.epoch - begin_.epoch);
@@ -193,7 +195,7 @@ void DiskRows::release(BatchTurn batch) {
   {
     const Lock lock(mutex_);
     Job* job = job_of(number_of(batch));
-    if (job == nullptr) return;  // reading has failed
+    if (job == nullptr) return;  // the batch has no job if reading has failed
     job->over = true;
     while (!jobs_.empty() && jobs_.front().over) {
       jobs_.pop_front();
@@ -214,7 +216,7 @@ void DiskRows::tell() {
   if (listener_) listener_();
 }
 
-// ---- the two threads
+// ---- The thread that plans and the thread that reads.
 
 void DiskRows::guarded(const std::function<void()>& work) {
   try {
@@ -281,8 +283,8 @@ bool DiskRows::worth_packing(const std::vector<Job>& group) {
   return seconds_packed(reads, layout, *rates_) < kMustSave * seconds_in_place(reads, layout, *rates_);
 }
 
-// Packs the rows of a group, if that pays. If it does not, or fails, rows are read where they lie
-// from now on.
+// Packs the rows of a group, if that pays. If packing does not pay or fails, rows are read from the
+// table from now on.
 void DiskRows::pack_group(std::vector<Job>& group) {
   packs_ = worth_packing(group);
   if (!packs_) return;

@@ -21,40 +21,41 @@
 
 namespace nacre {
 
-// How the memory of a source is divided.
+// Says how the memory of a source is divided.
 struct TierSizes {
   int64_t seats = 0;
-  int64_t rows_ahead = 0;  // rows of all batches in the look-ahead, at most
-  int depth = 8;           // reads under way at the same time
-  int lead = 2;            // RowPlannerOptions::lead
+  int64_t rows_ahead = 0;  // the most rows that all batches in the look-ahead have together
+  int depth = 8;           // number of reads that are under way at the same time
+  int lead = 2;            // the value of RowPlannerOptions::lead
 
   // Returns the bytes of the seats, the buffers of reads and the look-ahead, which `budget` limits.
   int64_t bytes(int64_t row_bytes) const;
 };
-// Divides `budget` bytes for batches of at most `batch_rows` rows. The result has fewer seats than
-// that if the budget is too small.
+// Divides `budget` bytes for batches of at most `batch_rows` rows. The result has fewer than
+// `batch_rows` seats if the budget is too small.
 TierSizes divide_budget(int64_t budget, int64_t row_bytes, int64_t batch_rows);
 // Returns the smallest budget that has a seat for every row of a batch.
 int64_t least_budget(int64_t row_bytes, int64_t batch_rows);
 
-// Numbers since the source was made. The rows of a batch count when the batch can be looked up.
+// Counts what a source has done since it was made. The rows of a batch count when the batch can be
+// looked up.
 struct DiskCounters {
   int64_t batches = 0;
   int64_t from_memory = 0;  // rows that were in memory when their batch needed them
   int64_t from_disk = 0;    // rows that were read for their batch
-  int64_t not_seated = 0;   // those among from_disk for which there was no seat
+  int64_t not_seated = 0;   // rows among from_disk for which there was no seat
   ReadCounts read;          // what was read for batches, from the table or from packs
-  int64_t packed = 0;       // those among from_disk that were read from packs
+  int64_t packed = 0;       // rows among from_disk that were read from packs
   ReadCounts gathered;      // what packing has read from the table
-  int64_t written = 0;      // bytes of packs
+  int64_t written = 0;      // bytes of packs that were written
 };
 
-// Whether the rows of groups of batches are packed (pack_cost.h).
+// Says whether and where the rows of groups of batches are packed (pack_cost.h).
 enum class Packing : uint8_t { off, automatic, on };
 struct PackOptions {
   Packing how = Packing::off;
-  std::string folder;  // for the temporary files
-  int64_t memory = 0;  // bytes that packing may take
+  std::string folder;  // folder for the temporary files
+  int64_t memory = 0;  // bytes of memory that packing may take
 };
 
 class DiskRows : public RowSource {
@@ -78,7 +79,7 @@ class DiskRows : public RowSource {
   DiskCounters counters() const;
   // Returns how rows are read: "io_uring" or "threads".
   std::string method() const { return reader_.method(); }
-  // Returns the bytes of disk space that packs take at most.
+  // Returns the most bytes of disk space that packs take.
   static int64_t pack_bytes(const PackOptions& pack, int64_t row_bytes);
   // Returns the bytes of the tables that planning needs besides the budget, for batches of
   // `batch_rows` rows of which `in_flight` are loaded at the same time.
@@ -87,8 +88,8 @@ class DiskRows : public RowSource {
  private:
   struct Job {
     BatchPlan plan;
-    std::shared_ptr<const Pack> pack;  // null: rows are read where they lie
-    size_t place = 0;                  // of the batch in its pack
+    std::shared_ptr<const Pack> pack;  // null: rows are read from the table
+    size_t place = 0;                  // position of the batch in its pack
     bool ready = false, over = false;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -113,24 +114,24 @@ class DiskRows : public RowSource {
   std::unique_ptr<BatchSequence> sequence_;
   TierSizes sizes_;
   Seats seats_;
-  RowReader reader_;  // used by the thread that reads
-  // Only the thread that plans uses the following.
+  RowReader reader_;  // used only by the thread that reads
+  // The members from here to mutex_ are used only by the thread that plans.
   std::optional<RowPlanner> planner_;
   PackOptions pack_;
   bool packs_ = false;              // whether the next group may be packed
-  std::optional<DiskRates> rates_;  // measured when they are needed
-  int64_t planned_ = 0;             // number of batches
-  int64_t most_ahead_ = 0;          // most batches that are planned and not asked for
+  std::optional<DiskRates> rates_;  // rates of the disk, measured when they are first needed
+  int64_t planned_ = 0;             // number of batches that were planned
+  int64_t most_ahead_ = 0;          // the most batches that may be planned and not asked for yet
   std::vector<NodeId> drawn_;       // the rows of a batch that did not fit into the look-ahead yet
   bool has_drawn_ = false;
   int64_t drawn_batches_ = 0;
 
-  mutable std::mutex mutex_;  // guards everything below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
-  BatchTurn begin_;       // the batch of number 0
+  BatchTurn begin_;       // the batch that has number 0
   int64_t known_ = 0;     // number of batches that were announced
   std::deque<Job> jobs_;  // batches that are planned and not over, in order
-  int64_t over_ = 0;      // number of the first of them: all batches before it are over
+  int64_t over_ = 0;      // number of the first batch in jobs_; all batches before it are over
   int64_t started_ = 0;   // number of the first batch whose reads are not asked for yet
   bool stopping_ = false;
   std::exception_ptr error_;

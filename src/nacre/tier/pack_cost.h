@@ -1,5 +1,5 @@
-// When packing pays: rows of a group of batches are written next to each other in the order of
-// their batches, so that they are read without the rest of their pages.
+// Decides when packing pays. Packing writes the rows of a group of batches next to each other, in
+// the order of their batches, so that they are read without the rest of their pages.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// Bytes per second of a disk.
+// Rates of a disk, in bytes per second.
 struct DiskRates {
   double pages = 0;  // reads of single pages at random places
   double runs = 0;   // reads of long runs
@@ -19,14 +19,14 @@ struct DiskRates {
 // `folder`. `writes` is 0 if nothing can be written there.
 DiskRates measure_rates(const RowFile& file, const std::string& folder);
 
-// What a group of batches reads.
+// Counts what a group of batches reads.
 struct GroupReads {
-  int64_t rows = 0;            // rows that are read, for each batch
-  int64_t pages = 0;           // pages that hold these rows, for each batch
-  int64_t distinct_pages = 0;  // pages that hold them, each counted once
+  int64_t rows = 0;            // rows that are read, summed over the batches
+  int64_t pages = 0;           // pages that hold these rows, summed over the batches
+  int64_t distinct_pages = 0;  // pages that hold these rows, each counted once
 };
-// Return the seconds of reading the rows of a group where they lie, and of packing and reading
-// them.
+// Return the seconds that it takes to read the rows of a group from the table, and to pack them and
+// read them from the pack.
 double seconds_in_place(const GroupReads& reads, const RowLayout& layout, const DiskRates& rates);
 double seconds_packed(const GroupReads& reads, const RowLayout& layout, const DiskRates& rates);
 

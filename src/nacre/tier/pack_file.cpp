@@ -16,7 +16,8 @@ namespace nacre {
 PackFile::PackFile(const std::string& folder) : folder_(folder) {
   fd_ = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd_ >= 0) return;
-  // Some file systems have no unnamed files. The name is removed as soon as the file is open.
+  // Some file systems have no unnamed files. There, a file with a name is made, and its name is
+  // removed as soon as it is open.
   std::string name = folder + "/.nacre-pack-XXXXXX";
   fd_ = mkostemp(name.data(), O_CLOEXEC);
   if (fd_ < 0) fail("cannot make a temporary file", errno);
@@ -35,7 +36,7 @@ void PackFile::reserve(int64_t bytes) {
   do {
     result = fallocate(fd_, 0, 0, bytes);
   } while (result != 0 && errno == EINTR);
-  // Where space cannot be reserved, writing tells whether there is enough.
+  // If the file system cannot reserve space, a later write fails when the space runs out.
   if (result != 0 && errno == EOPNOTSUPP) result = ftruncate(fd_, bytes);
   if (result != 0) fail("there is no room for packed features", errno);
 }
@@ -60,7 +61,7 @@ std::shared_ptr<const RowFile> PackFile::opened(const RowLayout& layout) const {
 
 namespace {
 
-// A row of the source and a batch that wants it.
+// Names a row of the source and a batch that wants it.
 struct Wanted {
   NodeId row;
   uint32_t batch;

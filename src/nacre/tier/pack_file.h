@@ -1,5 +1,5 @@
-// PackFile: a temporary file for packed rows. The file has no name, so nothing is left of it when
-// the process ends in any way.
+// PackFile: a temporary file for packed rows. The file has no name, so it disappears when the
+// process ends, even if the process is killed.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class PackFile {
   PackFile(const PackFile&) = delete;
   PackFile& operator=(const PackFile&) = delete;
 
-  // Takes disk space. Throws a RuntimeError if there is not enough.
+  // Reserves disk space for the file. Throws a RuntimeError if there is not enough.
   void reserve(int64_t bytes);
   void write(int64_t offset, std::span<const char> bytes);
   void sync();
-  // Returns the file, opened for reading. Everything must have been written.
+  // Returns the file, opened for reading. All rows must have been written before.
   std::shared_ptr<const RowFile> opened(const RowLayout& layout) const;
 
  private:
@@ -38,7 +38,7 @@ class PackFile {
 // The packed rows of a group of batches.
 struct Pack {
   std::shared_ptr<const RowFile> file;
-  std::vector<RowLayout> layouts;  // of each batch: its rows lie one after the other
+  std::vector<RowLayout> layouts;  // for each batch: where its rows lie, one after the other
   int64_t bytes = 0;
   ReadCounts read;  // what packing has read
 };

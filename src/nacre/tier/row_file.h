@@ -12,7 +12,8 @@
 
 namespace nacre {
 
-// A failure to read rows. Nothing but reading was going on, so what was computed before is whole.
+// A failure to read rows. It happens while rows are read and nothing else is done, so what was
+// computed before is whole.
 class ReadFailure : public RuntimeError {
  public:
   using RuntimeError::RuntimeError;
@@ -33,10 +34,10 @@ class RowFile {
   int64_t size() const { return size_; }
   // Returns whether reads go past the page cache. Not all file systems can do that.
   bool direct() const { return direct_; }
-  // Throws a ReadFailure if the file was changed since it was opened.
+  // Throws a ReadFailure if the file has changed since it was opened.
   void require_unchanged() const;
-  // Throws a ReadFailure that says why a read of `bytes` bytes failed: by `error` (errno), or, if
-  // that is 0, because the file has become shorter.
+  // Throws a ReadFailure that says why a read of `bytes` bytes failed: because of `error` (errno)
+  // or, if `error` is 0, because the file has become shorter.
   [[noreturn]] void fail(int error) const;
 
  private:

@@ -44,10 +44,10 @@ void RowPlanner::make_room(int64_t more) {
     Use use = use_at(i);
     use.next = moved(use.next);
     larger[static_cast<size_t>(i) & mask] = use;
-    // The last one stays.
+    // Later uses replace earlier ones, so the last use stays.
     last_use_[use.row] = static_cast<uint32_t>(static_cast<size_t>(i) & mask);
   }
-  // From the last use of a row to its first one, so that the first one stays.
+  // This loop goes from the last use to the first one, so the first use of each row stays.
   for (int64_t i = end_; i-- > begin_;)
     first_use_[use_at(i).row] = static_cast<uint32_t>(static_cast<size_t>(i) & mask);
   uses_ = std::move(larger);
@@ -74,7 +74,7 @@ void RowPlanner::add(std::span<const NodeId> rows) {
   sizes_.push_back(static_cast<int64_t>(rows.size()));
 }
 
-// ---- lists of seats whose rows may be given up
+// ---- The lists of seats whose rows may be given up.
 
 void RowPlanner::enlist(int32_t seat) {
   const int64_t batch = next_use(row_in_[seat]);
@@ -115,8 +115,8 @@ int32_t RowPlanner::give_up_farthest() {
   return seat;
 }
 
-// Returns a seat for a row that must have one, or kNoSeat. `wait` becomes the number of the batch
-// that must be over before the seat is written to, if it is larger.
+// Returns a seat for a row that must have one, or kNoSeat. `wait` is raised to the number of the
+// batch that must be over before the seat is written to.
 int32_t RowPlanner::find_seat(int64_t& wait) {
   if (free_ < options_.seats) return static_cast<int32_t>(free_++);
   while (farthest() < 0 && !pinned_.empty()) unpin_oldest();
@@ -133,7 +133,7 @@ void RowPlanner::take_seat(int64_t row, int32_t seat) {
   taken_.push_back(seat);
 }
 
-// ---- planning a batch
+// ---- The planning of a batch.
 
 BatchPlan RowPlanner::plan() {
   NACRE_CHECK(ahead() > 0, "the look-ahead is empty");
@@ -185,11 +185,11 @@ void RowPlanner::seat_missing(BatchPlan& plan) {
   }
 }
 
-// Looks at the other rows of the pages that are read. Such a row costs nothing now, so it takes the
-// place of a row that is used later.
+// Looks at the other rows of the pages that are read. To read such a row now costs nothing, so it
+// gets a seat if it is used earlier than the row that would lose its seat.
 void RowPlanner::add_neighbours(BatchPlan& plan) {
   if (!takes_neighbours_ || layout_.row_bytes >= layout_.page || plan.fetches.empty()) return;
-  std::vector<std::pair<int64_t, int64_t>> found;  // next use and row
+  std::vector<std::pair<int64_t, int64_t>> found;  // pairs of the next use and the row
   const size_t own = plan.fetches.size();
   for (size_t i = 0; i < own;) {
     const int64_t first = layout_.first_page(plan.fetches[i].row);

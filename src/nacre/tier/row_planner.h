@@ -1,7 +1,7 @@
 // RowPlanner: decides which rows of a table on disk are in memory at which time. Memory is divided
 // into seats, each of which holds one row. The batches to come are known (the look-ahead), so the
-// planner follows Belady's rule: if a row needs a seat, the row that is used again last gives up
-// its own. The planner only counts: it neither reads nor copies.
+// planner follows Belady's rule: if a row needs a seat, it takes the seat of the row that is used
+// again last. The planner only counts: it neither reads nor copies.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct BatchPlan {
   // Rows to read before the batch can be looked up, in ascending order. Rows of later batches are
   // among them if they lie on pages that are read anyway and are used soon enough.
   std::vector<RowFetch> fetches;
-  // The seats of `fetches` may be written to when the batches up to this number are over; -1: at
-  // once.
+  // The batches up to this number must be over before the seats of `fetches` may be written to; -1:
+  // they may be written to at once.
   int64_t after = -1;
   int64_t from_memory = 0;  // rows of the batch that had a seat
   int64_t pages = 0;        // pages that hold the rows to read
@@ -39,38 +39,39 @@ struct BatchPlan {
 
 struct RowPlannerOptions {
   int64_t seats = 0;
-  // A batch is read while the `lead` batches before it may still be looked up, so their seats stay
-  // as they are, if there are enough others.
+  // A batch is read while the `lead` batches before it may still be looked up. So the seats of
+  // these batches stay as they are if there are enough other seats.
   int lead = 2;
 };
 
 class RowPlanner {
  public:
-  // Number of batches that the look-ahead can hold at most.
+  // The most batches that the look-ahead can hold.
   static constexpr int64_t kMostAhead = 4096;
 
   RowPlanner(const RowLayout& layout, const RowPlannerOptions& options);
 
   // Adds a batch to the end of the look-ahead. Its rows must be distinct.
   void add(std::span<const NodeId> rows);
-  // Return the numbers of batches, and of rows in them, that were added and not planned yet.
+  // Return the number of batches that were added and not planned yet, and the number of rows in
+  // them.
   int64_t ahead() const { return static_cast<int64_t>(sizes_.size()); }
   int64_t rows_ahead() const { return end_ - begin_; }
-  // Sets whether the other rows of pages that are read come along, which is so at first.
+  // Sets whether plans also read other rows of the pages that a batch reads. At first they do.
   void take_neighbours(bool take) { takes_neighbours_ = take; }
-  // Plans the first batch of the look-ahead and takes it out.
+  // Plans the first batch of the look-ahead and removes it from the look-ahead.
   BatchPlan plan();
 
-  // Returns the bytes of the tables for a table of `rows` rows and `seats` seats.
+  // Returns the bytes that the planner takes for a table of `rows` rows and `seats` seats.
   static int64_t table_bytes(int64_t rows, int64_t seats);
-  // Bytes of one row of a batch in the look-ahead.
+  // The bytes that the planner takes for one row of a batch in the look-ahead.
   static constexpr int64_t kUseBytes = 12;
 
  private:
-  // The use of a row by a batch in the look-ahead.
+  // Says that a batch in the look-ahead uses a row.
   struct Use {
     NodeId row;
-    uint32_t next;  // place of the row's next use, or kNone
+    uint32_t next;  // place in uses_ of the row's next use, or kNone
     uint32_t batch;
   };
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -98,13 +99,14 @@ class RowPlanner {
 
   struct Missing {
     NodeId row;
-    uint32_t place;  // of the row in the batch
+    uint32_t place;  // position of the row in the batch
   };
   struct Pinned {
     int64_t batch;
     std::vector<int32_t> seats;
   };
-  // Seats whose rows are used next by the same batch, from the one that was enlisted first.
+  // A list of seats whose rows are used next by the same batch. The seat that was enlisted first
+  // comes first.
   struct List {
     int32_t first = kNoSeat, last = kNoSeat;
   };
@@ -115,17 +117,20 @@ class RowPlanner {
   int64_t added_ = 0, planned_ = 0;
   std::vector<Use> uses_;  // a ring; its size is a power of two
   int64_t begin_ = 0, end_ = 0;
-  std::deque<int64_t> sizes_;                   // numbers of rows of the batches in the look-ahead
-  std::vector<uint32_t> first_use_, last_use_;  // of each row: places in uses_, or kNone
-  std::vector<int32_t> seat_of_;                // of each row
-  std::vector<NodeId> row_in_;                  // of each seat
-  std::vector<int64_t> used_by_;                // of each seat: the last batch that uses it
-  std::vector<int32_t> before_, after_;         // of each seat: its neighbours in the list it is in
-  std::vector<List> lists_;                     // by batch of the next use; the last one: never
-  int64_t farthest_ = -1;                       // lists of later batches are empty
-  int64_t free_ = 0;                            // seats from this one on were never used
+  std::deque<int64_t> sizes_;                   // for each batch in the look-ahead: its number of
+                                                // rows
+  std::vector<uint32_t> first_use_, last_use_;  // for each row: places in uses_, or kNone
+  std::vector<int32_t> seat_of_;                // for each row: its seat, or kNoSeat
+  std::vector<NodeId> row_in_;                  // for each seat: its row
+  std::vector<int64_t> used_by_;                // for each seat: the last batch that uses it
+  std::vector<int32_t> before_, after_;         // for each seat: its neighbours in its list
+  std::vector<List> lists_;                     // lists by the batch of the next use; the last
+                                                // list: never used
+  int64_t farthest_ = -1;                       // the lists of batches after this one are empty
+  int64_t free_ = 0;                            // the seats from this one on were never used
   std::deque<Pinned> pinned_;                   // seats of the last planned batches
-  std::vector<Missing> missing_;                // of the batch being planned
+  std::vector<Missing> missing_;                // rows of the batch being planned that have no seat
+                                                // yet
   std::vector<int32_t> taken_;                  // seats of the batch being planned
 };
 

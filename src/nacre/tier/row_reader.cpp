@@ -123,7 +123,7 @@ ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* t
   if (fetches.empty()) return {};
   constexpr int depth = 32;
   std::sort(fetches.begin(), fetches.end(), [](const RowFetch& a, const RowFetch& b) { return a.row < b.row; });
-  // The memory belongs to the caller.
+  // The memory belongs to the caller, so the pointer owns nothing.
   const std::shared_ptr<char> memory(std::shared_ptr<void>(), static_cast<char*>(to));
   RowReader reader(make_read_queue(depth), {memory, stride});
   reader.add(0, file, file.layout(), std::move(fetches));

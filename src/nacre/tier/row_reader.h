@@ -1,5 +1,5 @@
 // RowReader: reads rows of files into seats, several pieces at a time, in the order of the file.
-// One thread uses an object.
+// Only one thread at a time may use an object.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ struct ReadCounts {
 // Reads rows on the calling thread and writes each to `to` + seat · stride. Throws a ReadFailure if
 // a read fails.
 ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* to, int64_t stride);
-// Does the same with row ids[i] in seat i.
+// Reads row ids[i] as if its seat were i.
 ReadCounts read_rows(const RowFile& file, std::span<const NodeId> ids, void* to, int64_t stride);
 
 class RowReader {
  public:
-  // Bytes of the memory that `depth` reads under way need.
+  // Returns the bytes of memory that `depth` reads under way need.
   static int64_t buffer_bytes(int depth);
 
   RowReader(std::unique_ptr<ReadQueue> queue, Seats seats);
@@ -50,10 +50,10 @@ class RowReader {
   // Returns whether a piece of a list that was added has not been read yet.
   bool busy() const { return !lists_.empty(); }
   // Starts as many reads as can be under way, and waits for at least one of them. Appends the lists
-  // that are complete to `done`, in the order in which they were added. Must be busy(). Throws a
-  // ReadFailure if a read fails.
+  // that are complete to `done`, in the order in which they were added. busy() must be true. Throws
+  // a ReadFailure if a read fails.
   void work(std::vector<int64_t>& done);
-  // Drops what was added. Waits for the reads under way.
+  // Drops the lists that were added, and waits for the reads under way.
   void stop();
   const ReadCounts& counts() const { return counts_; }
   std::string method() const { return queue_->name(); }
@@ -61,7 +61,7 @@ class RowReader {
  private:
   struct Piece {
     int64_t offset, bytes;
-    size_t first, last;  // fetches that the piece has bytes of
+    size_t first, last;  // the piece has bytes of the fetches [first, last)
   };
   struct List {
     int64_t number;
@@ -82,11 +82,11 @@ class RowReader {
   std::unique_ptr<ReadQueue> queue_;
   Seats seats_;
   std::shared_ptr<char> memory_;
-  std::vector<Buffer> buffers_;  // by tag of the read
+  std::vector<Buffer> buffers_;  // buffers of reads, by the tag of the read
   std::vector<uint64_t> free_;
-  size_t under_way_ = 0;  // number of reads
+  size_t under_way_ = 0;  // number of reads that are under way
   std::deque<List> lists_;
-  size_t next_ = 0;  // the first list that has pieces to start
+  size_t next_ = 0;  // position of the first list that has pieces to start
   std::vector<FileRead> starting_;
   std::vector<ReadResult> results_;
   ReadCounts counts_;

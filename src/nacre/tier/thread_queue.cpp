@@ -91,7 +91,7 @@ class ThreadQueue : public ReadQueue {
   }
 
   int depth_;
-  std::mutex mutex_;  // guards everything below but the threads
+  std::mutex mutex_;  // guards all members below except the threads
   std::condition_variable started_, finished_;
   std::deque<FileRead> waiting_;
   std::deque<ReadResult> done_;

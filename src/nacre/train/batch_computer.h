@@ -27,9 +27,9 @@ struct BatchParts {
   // parameter with the rows of all vertices, if features are learned; otherwise null
   const Parameter* learned = nullptr;
   float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
-  // f32 features of all vertices in the memory of a device; null if they are not all there
+  // The f32 features of all vertices in the memory of a device; null if they are not all there.
   const void* resident_features = nullptr;
-  // features in tiers of a device and the host; null if there are no tiers
+  // The features in tiers of a device and the host; null if there are no tiers.
   const FeatureStore* store = nullptr;
 
   // Returns the name of the leaf that holds the features of a batch's vertices.
@@ -53,7 +53,7 @@ class BatchComputer {
   // each; waits for them.
   virtual double device_seconds() { return 0; }
   // Returns how many rows the batches so far have read from each tier, and the seconds in which a
-  // device read rows beside its steps; waits for these.
+  // device read rows beside its steps. Waits until these reads are over.
   virtual RowReads rows_read() = 0;
   virtual double loading_seconds() { return 0; }
 };

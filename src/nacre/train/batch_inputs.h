@@ -12,8 +12,8 @@
 
 namespace nacre {
 
-// Return (or write to `out`) the rows `ids` of `table`, of any dtype; rows of bf16 and f16 as f32.
-// All threads take part.
+// Return (or write to `out`) the rows `ids` of `table`, which may have any dtype. Rows of bf16 and
+// f16 are widened to f32. All threads take part.
 Tensor gather_rows(const Tensor& table, std::span<const NodeId> ids);
 void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out);
 // Writes row i of `rows` to row ids[i] of `table`, a table of floats, and zeros to all its other

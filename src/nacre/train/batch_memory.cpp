@@ -54,7 +54,8 @@ void BatchSession::count_batch(const Sample& sample) {
   const int64_t rows = sample.vertices.size();
   int64_t blocks = 0, forms = 0;
   for (const Graph& block : sample.blocks) {
-    blocks += block.bytes() + block.num_edges() * 12;  // 12 more bytes for each edge and its scales
+    blocks += block.bytes() + block.num_edges() * 12;  // each edge takes 12 more bytes for its
+                                                       // number and scales
     forms += forms_bytes(block);
   }
   largest_arena_ = std::max(largest_arena_, runner_->prepare(Blocks(sample.blocks))->arena_bytes());
@@ -64,8 +65,8 @@ void BatchSession::count_batch(const Sample& sample) {
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
 }
 
-// Returns the bytes of the rows that are sent with each batch; 0 if none are. Their memory has a
-// quarter to spare, after the loader has asked for an eighth more.
+// Returns the bytes that the memory of the rows sent with each batch takes; 0 if no rows are sent.
+// The loader asks for an eighth more than the rows need, and the memory has a quarter to spare.
 int64_t BatchSession::sent_bytes() const {
   if (!placed_ || placed_->tiers.link) return 0;
   const int64_t rows = most_sent_ * placed_->tiers.format.stride();
@@ -120,14 +121,14 @@ void BatchSession::place_features() {
   const bool given = !run_.config.features.budget.empty();
   const int64_t free = std::min(device_->backend()->available_bytes(), memory_limit());
   const cuda::RowFormat format{features.dtype(), features.row_size()};
-  const bool plain = features.dtype() == DType::f32;  // rows lie as they are, without gaps
+  const bool plain = features.dtype() == DType::f32;  // rows of f32 are stored without gaps
   const int64_t all = plain ? features.bytes() : features.rows() * format.stride();
   const int64_t budget = where == "device" ? all : feature_budget(free);
   if ((where == "device" || given) && std::min(all, budget) > free) {
     throw UserError(given ? "--feature-budget" : "--features-on",
                     "the features would take " + size_of(std::min(all, budget)) + ", but only " + size_of(free) +
                         " of device memory are free",
-                    given ? "give less" : "use auto or host");
+                    given ? "give a smaller size" : "use auto or host");
   }
   const bool fits = where == "auto" && !given ? all <= free / 2 : all <= budget;
   if (fits && plain) {
@@ -151,7 +152,8 @@ void BatchSession::choose_tiers(int64_t budget) {
       place_rows({run_, *sampler_, budget, room_to_lock(), gpu_label(gpu.name, gpu.multiprocessors)}));
   const FeatureTiers& tiers = placed_->tiers;
   store_ = make_store(device_->gpu(), *placed_, run_.dataset.features);
-  if (!tier_) run_.notes.push_back(tiers.text());  // DiskTier::note() has been told
+  // If there is a disk tier, its note was added before.
+  if (!tier_) run_.notes.push_back(tiers.text());
   for (const Array<NodeId>& vertices : counted_) {
     const auto sent = [&](NodeId v) { return !store_->tiers() || (*store_->tiers())[v] == LoaderFeatures::kWanted; };
     most_sent_ = std::max<int64_t>(most_sent_, std::count_if(vertices.begin(), vertices.end(), sent));

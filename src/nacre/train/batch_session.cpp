@@ -354,8 +354,8 @@ ResourceUse BatchSession::resource_use() {
 }
 
 // The computer counts all rows of a disk tier as rows of the host. The tier knows how many of them
-// it has read, but also counts batches that no step has taken yet. So rows count as read from disk
-// once as many were taken.
+// it has read, but also counts batches that no step has taken yet. So at most as many rows count as
+// read from disk as steps have taken.
 RowReads BatchSession::rows_read_since(const RowReads& told) const {
   RowReads reads = (computer_ ? computer_->rows_read() : RowReads{}) - told;
   if (!tier_) return reads;

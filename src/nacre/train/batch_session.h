@@ -74,13 +74,13 @@ class BatchSession : public VertexModel {
   LoaderTimes loader_times() const;
   // Returns how many feature rows the steps so far have read from each tier.
   RowReads rows_read() const { return rows_read_since({}); }
-  // Returns the seconds in which rows of the host came to a GPU; 0 if there are none.
+  // Returns the seconds in which rows of the host came to a GPU; 0 if the run has no such rows.
   double loading_seconds();
   std::string take_feature_rows() override;
   // Returns where feature rows lie; null if they are not in tiers.
   const FeatureTiers* tiers() const;
-  // Returns what the methods of placement would cost (judge_methods()); empty if there is no
-  // choice.
+  // Returns what the methods of placement would cost (judge_methods()); empty if the run has no
+  // choice between them.
   std::vector<JudgedPlacement> judged_placements() const;
   // Returns the features that stay on disk; null if they are in memory.
   const DiskTier* disk() const { return tier_.get(); }
@@ -110,7 +110,7 @@ class BatchSession : public VertexModel {
   // Return the features of all vertices on the host (given or learned), the name of the leaf that
   // holds a batch's rows of them, and their width.
   Tensor features() const;
-  // Returns the features of these vertices.
+  // Returns the feature rows of these vertices.
   Tensor rows_of(std::span<const NodeId> ids) const;
   std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
   int64_t feature_width() const { return run_.config.model.in_dim; }
@@ -149,17 +149,19 @@ class BatchSession : public VertexModel {
   std::unique_ptr<Learner> learner_;
   const Parameter* learned_ = nullptr;  // the rows of all vertices, if features are learned
   float* learned_gradient_ = nullptr;   // gradient of the rows of all vertices
-  // f32 features of all vertices in device memory; null if they are not all there
+  // The f32 features of all vertices in device memory; null if they are not all there.
   const void* device_features_ = nullptr;
-  std::unique_ptr<const PlacedFeatures> placed_;  // where features lie otherwise, on a GPU
-  std::shared_ptr<FeatureStore> store_;           // the tiers, laid out
-  RowReads told_;                                 // rows that take_feature_rows() has told of
+  std::unique_ptr<const PlacedFeatures> placed_;  // on a GPU, where features lie if
+                                                  // device_features_ is null
+  std::shared_ptr<FeatureStore> store_;           // the rows of placed_ in their tiers
+  RowReads told_;                                 // rows that take_feature_rows() has returned so
+                                                  // far
   std::shared_ptr<void> gradient_memory_;
   std::unique_ptr<BlockRunner> runner_;
   std::unique_ptr<BatchComputer> computer_;  // made by start()
   std::unique_ptr<FeatureSink> sink_;
   std::unique_ptr<DiskTier> tier_;  // null: features are in memory
-  DiskCounters told_disk_reads_;    // reads that take_disk_reads() has told of
+  DiskCounters told_disk_reads_;    // reads that take_disk_reads() has returned so far
   double told_wait_ = 0;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<LayerwiseInference> inference_;
@@ -179,9 +181,9 @@ class BatchSession : public VertexModel {
     // bytes of the features, of the arrays of the sample, and of the forms that kernels walk
     int64_t rows = 0, blocks = 0, forms = 0;
   };
-  BatchBytes largest_;                  // largest of the trial batches
+  BatchBytes largest_;                  // the most bytes of any trial batch
   std::vector<Array<NodeId>> counted_;  // vertices of the batches that were counted
-  int64_t most_sent_ = 0;               // most rows of the host in one of these batches
+  int64_t most_sent_ = 0;               // the most rows of the host in one batch of counted_
 };
 
 }  // namespace nacre

@@ -99,7 +99,7 @@ Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const 
   if (narrow > 0) making.push_back({"features, stored as " + config.features.type, narrow});
   bill.phases.push_back({"preparing", making});
 
-  // What was read and exists in another form is freed, unless it is part of a mapped file.
+  // Data that were read and exist in another form are freed, unless they are part of a mapped file.
   const int64_t freed = sizes.mapped > 0 ? 0 : (changed ? sizes.graph.bytes() : 0) + 2 * narrow;
   const int64_t kept = sizes.mapped + sizes.held - freed + new_graph + narrow;
   std::vector<MemoryItem> training{program, {"data and graph", kept}};

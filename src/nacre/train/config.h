@@ -30,7 +30,8 @@ struct RankOptions {
   std::vector<std::string> devices;
   // The share of each rank; if empty, share_rule gives the shares.
   std::vector<double> shares;
-  std::string share_rule = kAutomaticShares;  // how the work is shared out (share_rules.h)
+  std::string share_rule = kAutomaticShares;  // the rule by which the work is shared out
+                                              // (share_rules.h)
   PartitionOptions partition;                 // how the nodes are dealt out
   // Which rows travel between ranks: auto, or a name of HaloRows (dfg/distribute.h).
   std::string halo_rows = "auto";
@@ -54,16 +55,19 @@ struct RankOptions {
   std::vector<std::string> entries() const;
 };
 
-// Where the feature rows of mini-batches lie, and as what (docs/minibatches.md).
+// Says where the feature rows of mini-batches lie, and in which type they are stored
+// (docs/minibatches.md).
 struct FeatureOptions {
-  std::string type = "f32";  // stored as f32, bf16 or f16
-  // Bytes of features in the memory of each device; empty: what is left.
+  std::string type = "f32";  // type that features are stored in: f32, bf16 or f16
+  // Bytes of features in the memory of each device; if empty, features take the memory that is
+  // left.
   std::vector<int64_t> budget;
-  std::string placement = "auto";  // which rows lie where: auto or a name of placement_methods()
+  std::string placement = "auto";  // the method that chooses which rows lie where: auto or a name
+                                   // of placement_methods()
   // How a GPU gets rows of the host: link (its kernels read them), copy (threads of the host gather
   // them) or auto.
   std::string host_rows = "auto";
-  // How much more often samples have vertices whose rows are in device memory (near_sampling.h):
+  // How much more often samples contain vertices whose rows are in device memory (near_sampling.h):
   // off, a factor, or auto.
   std::string locality = "off";
 };
@@ -110,12 +114,12 @@ struct RunConfig {
   FeatureOptions features;
   // mini-batches: where neighbours are drawn; auto, device or host
   std::string sample_on = "auto";
-  // mini-batches: bytes of host memory for feature rows; 0: features are not limited
+  // For mini-batches: bytes of host memory for feature rows; 0 means that features are not limited.
   int64_t host_budget = 0;
-  // whether rows that stay on disk are packed for groups of batches: auto, on or off
+  // Whether rows that stay on disk are packed for groups of batches: auto, on or off.
   std::string pack = "auto";
-  std::string pack_folder;  // folder for packs; empty: the folder of the data
-  // bytes of features that stay on disk because of host_budget; filled in from the data
+  std::string pack_folder;  // folder for packs; empty: packs lie in the folder of the data
+  // Bytes of features that stay on disk because of host_budget; filled in from the data.
   int64_t disk_bytes = 0;
   int threads = 0;            // 0 = all
   std::string plan = "auto";  // see plan/policy.h

@@ -29,8 +29,9 @@ struct DeviceChoice {
 // precision does not exist here.
 DeviceChoice choose_device(const std::string& device, const std::string& precision,
                            const std::string& option = "--device");
-// Throws a UserError if --features-on, --sample-on or another option of where features lie has an
-// unknown value, or if a place is a device and the run computes on the host.
+// Throws a UserError if --features-on, --sample-on or another option that says where features lie
+// has an unknown value, or if an option names a device as the place but the run computes on the
+// host.
 void check_places(const RunConfig& config);
 
 // The batches that a device is asked to draw.

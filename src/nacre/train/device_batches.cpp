@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kSpansKept = 64;  // far more steps than a device has waiting
 
-// The beginnings and the ends of pieces of work of a device, and how long the work took.
+// Remembers where pieces of work of a device begin and end, and adds up how long they took.
 class SpanClock {
  public:
   void add(Device& device, const DeviceEvent& from, const DeviceEvent& to) {
@@ -37,7 +37,7 @@ class SpanClock {
     seconds_ += spans_.front().device->elapsed(spans_.front().from, spans_.front().to);
     spans_.pop_front();
   }
-  std::deque<Span> spans_;  // those that are not counted in seconds_ yet
+  std::deque<Span> spans_;  // spans whose seconds are not in seconds_ yet
   double seconds_ = 0;
 };
 
@@ -103,16 +103,18 @@ class DeviceBatches : public BatchComputer {
 
     DeviceBatches& all;
     BlockRunner::Ready ready;
-    std::shared_ptr<void> ids;        // ids of the vertices
-    std::shared_ptr<void> positions;  // where rows of the host are among those that are sent
+    std::shared_ptr<void> ids;        // ids of the batch's vertices, in device memory
+    std::shared_ptr<void> positions;  // for each row of the host, its position among the rows that
+                                      // are sent
     RowReads reads;
-    DeviceEvent before, loaded;  // around the work that loads rows beside the steps
+    DeviceEvent before, loaded;  // events before and after the work that loads rows beside the
+                                 // steps
   };
 
   Device& main() { return device_.context()->device(); }
 
-  // Counts where the rows of a batch lie. If the rows of the host are sent, says where each of them
-  // is among these.
+  // Counts where the rows of a batch lie. If the rows of the host are sent, also notes the position
+  // of each of them among the rows that are sent.
   void count_rows(const Sample& sample, DeviceBatch& batch) const {
     const auto ids = sample.vertices.span();
     RowReads& reads = batch.reads;
@@ -155,7 +157,8 @@ class DeviceBatches : public BatchComputer {
     batch.loaded = side.record();
   }
 
-  // Lets the rows of a batch's vertices be in their place for the work that is queued next.
+  // Makes sure that work which is queued next finds the rows of the batch's vertices in their
+  // place.
   void load(const Batch& batch, DeviceBatch& own) {
     const int64_t rows = batch.sample.vertices.size();
     if (parts_.store == nullptr) {

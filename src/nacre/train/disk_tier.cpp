@@ -16,9 +16,9 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kPage = 4096;
-// Parts of the budget: one for evaluation, one for packing.
+// The budget divided by the first number is for evaluation, and divided by the second for packing.
 constexpr int64_t kEvaluationPart = 4, kPackPart = 4;
-constexpr int64_t kLeastRows = 64;  // of a block of evaluation
+constexpr int64_t kLeastRows = 64;  // the fewest rows of a block of evaluation
 
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
@@ -44,9 +44,9 @@ std::optional<StoredRows> rows_on_disk(const RunConfig& config, const Dataset& d
   if (config.mode != "minibatch")
     throw UserError("--host-budget", "is for mini-batches, but this run trains on the whole graph",
                     "add --mode minibatch, or leave it out");
-  // Narrow features would be made from all rows.
+  // To narrow features, all rows would have to be in memory, so --feature-type must be f32.
   if (config.features.type != "f32") check_feature_options(config);
-  // Mini-batches refuse several kinds of nodes.
+  // If the data set has several kinds of nodes, mini-batches refuse it later.
   if (dataset.heterogeneous()) return std::nullopt;
   if (!dataset.features.defined())
     throw UserError("--host-budget", "limits the memory of features, but this run has none that are read from a file",
@@ -69,7 +69,7 @@ int64_t bytes_on_disk(const RunConfig& config, int64_t feature_bytes) {
 
 DiskTier::DiskTier(const RunConfig& config, const StoredRows& rows)
     : budget_(config.host_budget), file_(std::make_shared<RowFile>(rows.path, layout_of(rows))) {
-  // Rows that fill most of a page are read with little beside them.
+  // Packing gains little if a row fills most of a page, because little else is read with it.
   const bool gains = rows.row_bytes * 2 <= kPage;
   pack_.how = config.pack == "on" ? Packing::on : config.pack == "auto" && gains ? Packing::automatic : Packing::off;
   if (pack_.how == Packing::off) return;
@@ -81,7 +81,8 @@ DiskTier::DiskTier(const RunConfig& config, const StoredRows& rows)
     throw UserError("--pack-folder", "'" + pack_.folder + "' is not a folder", "name a folder that exists");
 }
 
-// A third of the seats of evaluation, so that the next block is read while one is computed.
+// A block gets a third of the seats of evaluation, so that the next block is read while one is
+// computed.
 int64_t DiskTier::block_bytes() const {
   const int64_t seats = divide_budget(budget_ / kEvaluationPart, row_bytes(), 0).seats;
   return std::max(kLeastRows, seats / 3) * row_bytes();
@@ -98,7 +99,7 @@ void DiskTier::divide(int64_t batch_rows, bool evaluates) {
   const double part = 1 - (evaluates ? 1.0 / kEvaluationPart : 0) - (pack_.memory > 0 ? 1.0 / kPackPart : 0);
   least = static_cast<int64_t>(static_cast<double>(least) / part);
   throw UserError("--host-budget",
-                  fmt::format("{} are too few for the rows of a batch, up to {}, and the look-ahead", size_of(budget_),
+                  fmt::format("{} cannot hold the rows of a batch (up to {}) and the look-ahead", size_of(budget_),
                               human_count(batch_rows)),
                   fmt::format("give at least {}M, or use a smaller --batch-size or --fanout", (least >> 20) + 1));
 }
@@ -129,7 +130,8 @@ void DiskTier::count(const DiskRows& evaluation) { add_to(evaluation_, evaluatio
 std::vector<MemoryItem> DiskTier::memory(int in_flight) const {
   const RowLayout& layout = file_->layout();
   int64_t tables = DiskRows::table_bytes(layout, sizes_, batch_rows_, in_flight);
-  tables += layout.rows * 12;  // of the sampler that looks ahead, and the order of its batches
+  tables += layout.rows * 12;  // tables of the sampler that looks ahead, and the order of its
+                               // batches
   if (evaluates_) tables += DiskRows::table_bytes(layout, evaluation_sizes_, block_bytes() / row_bytes(), 1);
   return {{"feature rows in memory, the others on disk", budget_}, {"tables to look ahead with", tables}};
 }
@@ -138,8 +140,8 @@ std::string DiskTier::note() const {
   const int64_t bytes = file_->layout().rows * row_bytes();
   const int64_t ahead = std::max<int64_t>(1, sizes_.rows_ahead / std::max<int64_t>(1, batch_rows_));
   std::string note = fmt::format(
-      "features ({}) stay on disk; their rows are read by {}{}, about {} batches ahead are known", size_of(bytes),
-      make_read_queue(1)->name(), file_->direct() ? "" : " through the page cache", human_count(ahead));
+      "features ({}) stay on disk; their rows are read by {}{}, and the rows of about {} batches ahead are known",
+      size_of(bytes), make_read_queue(1)->name(), file_->direct() ? "" : " through the page cache", human_count(ahead));
   if (pack_.how != Packing::off) {
     note += fmt::format("; packed rows {} up to {} of disk space in {}", pack_.how == Packing::on ? "take" : "may take",
                         size_of(DiskRows::pack_bytes(pack_, row_bytes())), printable(pack_.folder));

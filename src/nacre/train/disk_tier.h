@@ -19,7 +19,7 @@ namespace nacre {
 // Returns where the features of a run are read from, if they stay on disk; nothing if they are in
 // memory. Throws a UserError if they must stay on disk but cannot be read row by row.
 std::optional<StoredRows> rows_on_disk(const RunConfig& config, const Dataset& dataset);
-// Returns the bytes of the features that stay on disk, before the data are read.
+// Returns the bytes of the features that will stay on disk. The data need not have been read yet.
 int64_t bytes_on_disk(const RunConfig& config, int64_t feature_bytes);
 
 class DiskTier {
@@ -34,17 +34,18 @@ class DiskTier {
   // Returns the bytes that the rows of a block of evaluation may take.
   int64_t block_bytes() const;
 
-  // Returns the rows of these vertices, read at once.
+  // Reads the rows of these vertices from disk and returns them.
   Tensor read(std::span<const NodeId> ids) const;
-  // Returns the source of the batches of training; the first call makes it.
-  // Rows that are not wanted are not read.
+  // Returns the source of the batches of training, which the first call makes. Rows that are not
+  // wanted are not read.
   RowSource* source(const Sampler& sampler, const BatchOrder& order, const WantedRows& wanted);
-  // Returns a source for one evaluation. When the evaluation is over, it is given to count().
+  // Returns a source for one evaluation. When the evaluation is over, the caller gives the source
+  // to count().
   std::unique_ptr<DiskRows> evaluation_source(std::unique_ptr<BatchSequence> blocks) const;
   void count(const DiskRows& evaluation);
 
   std::vector<MemoryItem> memory(int in_flight) const;
-  // Returns the numbers of training and of evaluation since the beginning.
+  // Returns the counters of training and of evaluation since the beginning of the run.
   DiskCounters training() const { return source_ ? source_->counters() : DiskCounters(); }
   const DiskCounters& evaluation() const { return evaluation_; }
   int64_t row_bytes() const { return file_->layout().row_bytes; }
@@ -65,7 +66,7 @@ class DiskTier {
 
 // Returns `after` - `before`.
 DiskCounters since(const DiskCounters& after, const DiskCounters& before);
-// Returns the numbers as a JSON object. `waited` is the number of seconds that steps waited for
+// Returns the counters as a JSON object. `waited` is the number of seconds that steps waited for
 // rows; negative if it is not known.
 std::string disk_json(const DiskCounters& counters, int64_t row_bytes, double waited);
 

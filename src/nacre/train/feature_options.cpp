@@ -37,14 +37,16 @@ DType feature_type(const std::string& name) {
 
 namespace {
 
-// What is drawn depends on which rows are near, so that must not depend on free memory.
+// With --locality, samples depend on which rows are near. So where rows lie must not depend on how
+// much memory is free.
 void check_locality(const RunConfig& config) {
   const FeatureOptions& f = config.features;
   const double scale = locality_scale(f.locality);
   if (scale == 0) return;
   const SampleOptions& s = config.sampling;
   if (f.budget.empty())
-    throw UserError("--locality", "needs --feature-budget, which decides what is near", "add it, for example 2G");
+    throw UserError("--locality", "needs --feature-budget, which decides which rows are near",
+                    "add for example --feature-budget 2G");
   if (sampler_info(s.sampler).draws_subgraph)
     throw UserError("--locality", "is for the samplers neighbor and layer; GraphSAINT draws a whole subgraph",
                     "leave it out");

@@ -1,4 +1,5 @@
-// The options that say as what features are stored and where their rows lie.
+// Checks and applies the options that say in which type features are stored and where their rows
+// lie.
 #pragma once
 
 #include <string>
@@ -9,13 +10,13 @@
 
 namespace nacre {
 
-// Returns the type of that name. Throws UserError unless it is f32, bf16 or f16.
+// Returns the type with this name. Throws UserError unless the name is f32, bf16 or f16.
 DType feature_type(const std::string& name);
 // Throws UserError if --feature-type, --feature-budget, --placement or --host-rows has an unknown
 // value, or if one of them contradicts --features-on or --host-budget.
 void check_feature_options(const RunConfig& config);
-// Stores the features of the data set as --feature-type says. With `keep_f32` they stay f32, but
-// have the values that storing leaves.
+// Converts the features of the data set to the type that --feature-type names. If `keep_f32`, they
+// stay f32, but are rounded to the values of that type.
 void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32);
 
 }  // namespace nacre

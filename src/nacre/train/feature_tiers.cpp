@@ -15,7 +15,7 @@ namespace {
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 FeatureRates rates_of(const TierRequest& request, int64_t row_bytes) {
-  // Results must not depend on how fast this machine is.
+  // In a deterministic run, results must not depend on how fast this machine is.
   if (request.run.config.deterministic) return feature_rates(std::nullopt, 0, row_bytes);
   const auto host = load_profile(machine_name(num_threads()), kProfileVersion);
   return feature_rates(load_gpu_profile(request.gpu), host ? host->far_gather_bytes : 0, row_bytes);
@@ -28,18 +28,19 @@ void choose_way(const TierRequest& request, FeatureTiers& tiers) {
   const int64_t pinned = tiers.host_rows() * tiers.format.stride();
   const double by_link = tiers.rates.seconds_by_link(tiers.format.stride());
   const double by_copy = tiers.rates.seconds_by_copy(tiers.format.stride());
-  const std::string prices =
-      fmt::format("{} a row over the link, {} gathered by threads and copied; {}", human_seconds(by_link),
-                  human_seconds(by_copy), tiers.rates.measured ? "by measured rates" : "by nominal rates");
+  const std::string prices = fmt::format(
+      "a row takes {} over the link, and {} if threads gather it and it is copied, {}", human_seconds(by_link),
+      human_seconds(by_copy), tiers.rates.measured ? "by measured rates" : "by nominal rates");
   if (request.run.on_disk) {
-    tiers.why = "they stay on disk because of --host-budget";
+    tiers.why = "the rows stay on disk because of --host-budget";
   } else if (asked != "auto") {
     tiers.link = asked == "link";
-    tiers.why = "--host-rows " + asked;
+    tiers.why = "because of --host-rows " + asked;
   } else if (request.run.config.features_on == "host") {
-    tiers.why = "--features-on host";
+    tiers.why = "because of --features-on host";
   } else if (pinned > request.pinned) {
-    tiers.why = fmt::format("they take {}, and {} may be page-locked", size_of(pinned), size_of(request.pinned));
+    tiers.why =
+        fmt::format("the rows take {}, but only {} may be page-locked", size_of(pinned), size_of(request.pinned));
   } else {
     tiers.link = by_link <= by_copy;
     tiers.why = prices;
@@ -61,8 +62,8 @@ PlacementRequest placement_request(const RunData& run, const Sampler& sampler, c
   return asked;
 }
 
-// Returns the vertices whose rows the host holds for the device, and lets the table say where they
-// are among these.
+// Returns the vertices whose rows the host holds for the device, and writes the position of each
+// among them into the table.
 Array<NodeId> close_gaps(RowTables& tables) {
   std::vector<NodeId> host, position(tables.buf_pos.begin(), tables.buf_pos.end());
   for (size_t v = 0; v < position.size(); ++v) {
@@ -112,10 +113,10 @@ PlacedFeatures place_rows(const TierRequest& request) {
   tiers.method = placement.method;
   tiers.placing_seconds = placement.seconds;
   tiers.device_rows = placement.device_rows[0].size();
-  // Some methods do not ask how often rows are read.
+  // Methods that do not use reads return none, so they are computed here.
   if (placement.reads.empty()) placement.reads = access_probabilities(asked.accesses);
   tiers.expected = expected_reads(placement, placement.reads)[0];
-  if (!tiers.mixed()) return placed;  // some methods leave the device empty
+  if (!tiers.mixed()) return placed;  // some methods give the device no rows
   placed.device_rows = placement.device_rows[0];
   placed.tables = row_tables(placement, 0);
   placed.host_rows = close_gaps(placed.tables);

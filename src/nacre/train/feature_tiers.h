@@ -1,5 +1,6 @@
 // FeatureTiers: where the feature rows of a mini-batch run on a GPU lie, and how rows of the host
-// reach the GPU. The session decides here; FeatureStore (engine/gpu/feature_store.h) follows.
+// reach the GPU. This room decides; FeatureStore (engine/gpu/feature_store.h) lays the rows out as
+// decided.
 #pragma once
 
 #include <cstdint>
@@ -18,52 +19,54 @@ namespace nacre {
 struct FeatureTiers {
   cuda::RowFormat format;
   int64_t vertices = 0;
-  int64_t device_rows = 0;  // rows in the memory of the device
+  int64_t device_rows = 0;  // number of rows in the memory of the device
   // Whether kernels read the rows of the host over the link. If not, threads of the host gather the
   // rows of each batch, and these are copied.
   bool link = false;
   std::string why;  // why the link is used for rows of the host, or why it is not
   FeatureRates rates;
-  std::string method;          // how the rows of the device were chosen; empty: there was no choice
-  double placing_seconds = 0;  // time that the choice took
-  TierReads expected;          // rows of an epoch by tier, as expected; 0 if not known
+  std::string method;          // the method that chose the rows of the device; empty if there was
+                               // no choice
+  double placing_seconds = 0;  // seconds that the choice took
+  TierReads expected;          // expected rows of an epoch, by tier; 0 if not known
 
   int64_t host_rows() const { return vertices - device_rows; }
   bool mixed() const { return device_rows > 0 && device_rows < vertices; }
   int64_t device_bytes() const { return device_rows * format.stride(); }
-  // Returns the bytes of the tables that say where rows lie: on the device, and on the host, where
-  // there are also the lists of the rows of each tier.
+  // Return the bytes of the tables that say where rows lie: those on the device, and those on the
+  // host, which also has the lists of the rows of each tier.
   int64_t table_bytes() const { return mixed() ? vertices * 5 : 0; }
   int64_t host_table_bytes() const { return mixed() ? vertices * 10 : 0; }
   int64_t pinned_bytes() const { return link ? host_rows() * format.stride() : 0; }
-  // Returns what one row of each tier costs.
+  // Returns the seconds that it takes to read one row of each tier.
   RowCosts costs() const;
-  // Returns a sentence for people.
+  // Returns a sentence for people that says where the rows lie.
   std::string text() const;
 };
 
 struct TierRequest {
   const RunData& run;
   const Sampler& sampler;
-  int64_t budget = 0;  // bytes of rows in device memory
+  int64_t budget = 0;  // bytes of device memory that rows may take
   int64_t pinned = 0;  // bytes of the host's memory that may be page-locked
   std::string gpu;     // label of the GPU's profile
 };
 
-// Tiers and what follows from them for the store.
+// The tiers, with the tables and lists that FeatureStore needs.
 struct PlacedFeatures {
   FeatureTiers tiers;
-  RowTables tables;           // positions in page-locked memory have no gaps; if tiers.mixed()
-  Array<NodeId> device_rows;  // vertices by position
-  Array<NodeId> host_rows;    // likewise; empty if all rows are there or none is
+  RowTables tables;           // set if tiers.mixed(); positions in page-locked memory have no gaps
+  Array<NodeId> device_rows;  // vertices whose rows lie in device memory, by position
+  Array<NodeId> host_rows;    // vertices whose rows lie on the host, by position; empty if all rows
+                              // lie there or none does
 };
 
-// Decides how many rows and which ones lie in device memory, and how the others get there. Throws
-// UserError if --placement does not suit the run.
+// Decides how many rows and which ones lie in device memory, and how the other rows get to the
+// device. Throws UserError if --placement does not suit the run.
 PlacedFeatures place_rows(const TierRequest& request);
 
 // Returns what an epoch would load with each method of placement, the cheapest first. Methods that
-// take long on this graph are left out. Empty if there is no choice.
+// take long on this graph are left out. The list is empty if the run has no choice between methods.
 std::vector<JudgedPlacement> judge_methods(const RunData& run, const Sampler& sampler, const FeatureTiers& tiers);
 
 // Returns the device's store for the features of the run. Rows of the host are not laid out yet.

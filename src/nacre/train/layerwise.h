@@ -35,7 +35,8 @@ class LayerwiseInference {
   // If there is a source, the rows of feature_blocks() are looked up there, and `features` only
   // tells their size.
   void run(const Tensor& features, const ParameterMemory& parameter, RowSource* source = nullptr);
-  // Returns the vertices of the blocks that read features, in the order of a run.
+  // Returns the vertices of the blocks that read features, in the order in which a run computes the
+  // blocks.
   std::unique_ptr<BatchSequence> feature_blocks() const;
   // Returns an output as [num_nodes, width].
   const float* values(const std::string& output) const;
@@ -70,8 +71,9 @@ class LayerwiseInference {
   LayerwiseOptions options_;
   std::vector<Layer> layers_;
   Tensor features_;                       // set during a run
-  RowSource* source_ = nullptr;           // set during a run; null: features_ has the rows
-  int64_t blocks_read_ = 0;               // blocks whose features were looked up in a run
+  RowSource* source_ = nullptr;           // the source of rows during a run; null if features_ has
+                                          // the rows
+  int64_t blocks_read_ = 0;               // number of blocks whose features the run has looked up
   std::map<std::string, Tensor> tables_;  // values carried between stages, one row for each vertex
 };
 

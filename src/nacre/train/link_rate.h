@@ -1,4 +1,4 @@
-// The rate at which rows of other ranks come in, measured before a run begins.
+// Measures, before a run begins, the rate at which rows of other ranks come in.
 #pragma once
 
 #include "nacre/engine/backend.h"

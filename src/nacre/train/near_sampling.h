@@ -10,17 +10,19 @@
 
 namespace nacre {
 
-// Returns the scale that --locality asks for: 0 for off, -1 for auto. Throws UserError.
+// Returns the scale that --locality asks for: 0 for off, -1 for auto. Throws UserError if the value
+// is unknown.
 double locality_scale(const std::string& text);
 
 class NearSampling {
  public:
-  // From now on, batch samplers of `sampler` prefer the given vertices by `scale`; -1: the scale
-  // follows Algorithm 2.
+  // Makes batch samplers of `sampler` prefer the given vertices by `scale` from now on. If `scale`
+  // is -1, Algorithm 2 adapts it.
   NearSampling(Sampler& sampler, std::span<const NodeId> near, double scale);
 
-  // Takes the seconds that loading has taken so far, and adapts the scale if it follows Algorithm
-  // 2. The first batches of the epoch may have been drawn already.
+  // Tells the object that an epoch begins and how many seconds loading has taken so far. If
+  // Algorithm 2 adapts the scale, the scale changes now. The first batches of the epoch may have
+  // been drawn already.
   void begin_epoch(double loading_seconds);
   double scale() const { return locality_->scale(); }
 
@@ -28,8 +30,8 @@ class NearSampling {
   std::shared_ptr<Locality> locality_;
   bool adapts_;
   LocalityScale search_;
-  double began_ = 0;   // when the epoch began; 0: none has begun
-  double loaded_ = 0;  // seconds of loading before the epoch
+  double began_ = 0;   // time at which the epoch began; 0 if none has begun
+  double loaded_ = 0;  // seconds that loading had taken when the epoch began
 };
 
 }  // namespace nacre

@@ -27,8 +27,7 @@ std::vector<PartReport> in_bf16(std::vector<PartReport> parts, const std::vector
 
 const std::vector<PartTime>& times_of(const ShareChoice& choice) { return choice.moves ? choice.then : choice.now; }
 
-// Adds the ranks that take longest, within what is tolerated, and can switch. Returns whether there
-// is one.
+// Adds the ranks that can switch and take longest, up to a tolerance. Returns whether there is one.
 bool add_busiest(const std::vector<PartReport>& parts, const std::vector<PartTime>& times, std::vector<char>& bf16) {
   const double longest = slowest(times);
   bool added = false;

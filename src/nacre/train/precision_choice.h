@@ -1,4 +1,4 @@
-// Which ranks of a run with --precision auto switch to bf16 (NU6).
+// Decides which ranks of a run with --precision auto switch to bf16 (NU6).
 #pragma once
 
 #include <string>

@@ -48,7 +48,7 @@ std::vector<std::string> precisions_of(const RunConfig& config) {
                   "give one name, or one for each device of --devices");
 }
 
-// A part of a GPU as it is written, for example cuda:0@32.
+// A part of a GPU as the user writes it, for example cuda:0@32.
 struct WrittenPart {
   std::string gpu;
   int multiprocessors = 0;  // 0: the text names no part of a GPU

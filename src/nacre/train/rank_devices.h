@@ -17,8 +17,9 @@ struct RankDevice {
   std::string device;  // what --device calls it: cpu, cuda:0, cuda:0@32
   int threads = 0;     // number of threads of a rank on the host; 0 for a GPU
   std::string precision = "f32";
-  std::string first_precision = "f32";  // before the run has changed it
-  bool automatic = false;               // the run may change it to bf16 (--precision auto)
+  std::string first_precision = "f32";  // precision at the beginning of the run
+  bool automatic = false;               // whether the run may change `precision` to bf16
+                                        // (--precision auto)
 };
 
 // Returns the devices of the list. "cpu:2" is two threads of the host; "cpu" without a number
@@ -28,9 +29,9 @@ struct RankDevice {
 // for each device. If it is auto, a GPU begins with tf32.
 std::vector<RankDevice> rank_devices(const RunConfig& config);
 
-// Returns how many multiprocessors the ranks have together that name parts of the same GPU as
-// `device` (cuda:0@32); 0 if `device` is no part of a GPU. Ranks of other machines that name their
-// GPU alike count, too.
+// Returns how many multiprocessors all ranks that name parts of the same GPU as `device`
+// (cuda:0@32) have together; 0 if `device` is no part of a GPU. Ranks of other machines that name
+// their GPU alike are counted, too.
 int busy_multiprocessors(const std::vector<std::string>& devices, const std::string& device);
 
 // Returns which ranks would only slow the others down: those whose score is less than a twentieth

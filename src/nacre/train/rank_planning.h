@@ -1,5 +1,5 @@
-// How ranks plan: the model that they compute, and one plan for all of them. A plan can also be
-// made for ranks and devices that do not exist.
+// Plans for ranks: gives the model that they compute, and one plan for all of them. The ranks and
+// their devices need not exist.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace nacre {
 Dfg rank_model(const RunData& run, bool training, bool embeddings);
 
 // Plans by rules on the part of the rank with the most edges, for a device of its kind. Kernels are
-// not timed: a rank cannot run the kernels of a step without the others. Waits for nobody, and the
-// device need not exist. Which rows travel between ranks is not chosen here.
+// not timed: a rank cannot run the kernels of a step without the others. The function waits for no
+// other rank, and the device need not exist. Which rows travel between ranks is not chosen here.
 PlanAnswer plan_for_ranks(const Dfg& dfg, const RankPart& part, const std::shared_ptr<Backend>& backend,
                           const RunConfig& config, const std::string& resumed_plan = "");
 

@@ -26,7 +26,7 @@ namespace {
 
 // A rank on a GPU measures one of this many steps.
 constexpr int64_t kMeasuredEvery = 8;
-// The first step after those whose kernels are timed.
+// The number of the first step after those whose kernels are timed.
 constexpr int64_t kFirstMeasured = kTimedSteps + 1;
 
 // Returns numbers of all ranks, in their order.

@@ -23,7 +23,7 @@ namespace nacre {
 // Everything that the session of a rank is made from.
 struct RankSetup {
   const RunData& run;          // data of the whole graph, which must outlive the rank
-  const Partition& partition;  // must outlive the rank, too
+  const Partition& partition;  // the part of each rank; it must outlive the rank
   std::vector<double> shares;  // the share of each rank
   RunConfig config;            // settings of the run, with the device of this rank
   int threads = 0;             // number of threads, if the rank computes on the host
@@ -38,9 +38,9 @@ struct RankSetup {
 // After the first step, the kernels of this many steps are timed one by one.
 inline constexpr int64_t kTimedSteps = 3;
 
-// Where the time of a rank's steps went, in seconds since the rank was made. Steps whose kernels
-// are timed do not count. Of a rank on a GPU, only some steps count, because measuring makes steps
-// slower.
+// Says where the time of a rank's steps went, in seconds since the rank was made. Steps whose
+// kernels are timed do not count. If the rank is on a GPU, only some steps count, because measuring
+// makes steps slower.
 struct RankTimes {
   int64_t count = 0;         // number of steps that were measured
   double steps = 0;          // seconds of these steps
@@ -178,9 +178,9 @@ class RankSession {
   int64_t sent_before_ = 0;  // bytes that were sent to measure the link
   RankTimes times_;
   int64_t received_ = 0;                          // bytes of rows in the last step
-  double kernel_seconds_ = 0, edge_seconds_ = 0;  // see RankFigures
-  bool timed_ = false;                            // a step has been timed
-  bool some_bf16_ = false;                        // some rank stores values as bf16
+  double kernel_seconds_ = 0, edge_seconds_ = 0;  // the same as in RankFigures
+  bool timed_ = false;                            // whether a step has been timed
+  bool some_bf16_ = false;                        // whether some rank stores values as bf16
 };
 
 }  // namespace nacre

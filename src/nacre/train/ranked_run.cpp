@@ -306,7 +306,7 @@ void RankedRun::start_others(ProcessTeam& team) {
 
 void RankedRun::follow(ProcessTeam& team) {
   try {
-    std::optional<NewShares> wanted;  // none at first
+    std::optional<NewShares> wanted;  // the shares that rank 0 has ordered; none at first
     do {
       join(team, wanted ? &*wanted : nullptr);
       start_others(team);

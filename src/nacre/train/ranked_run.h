@@ -39,11 +39,11 @@ struct RankOrder {
   double lr = 0;
 };
 
-// What the ranks are made anew by: how the nodes are dealt out, and which ranks compute in bf16.
-// Rank 0 sends it to other processes.
+// The settings with which ranks are made anew: how the nodes are dealt out, and which ranks compute
+// in bf16. Rank 0 sends them to other processes.
 struct NewShares {
   std::vector<double> shares;
-  double row_work = 0;     // what a vertex counts beside its in-edges (PartitionOptions)
+  double row_work = 0;     // how many in-edges the work of a vertex itself counts as
   std::vector<char> bf16;  // whether the run has switched each rank to bf16; empty: none
 
   std::string packed() const;

@@ -90,7 +90,7 @@ void RankedSession::balance(int64_t step) {
     log_info((found.moves ? "work is moved between ranks: " : "shares stay as they are: ") + found.reason);
   if (!found.moves && !precision.switches()) return;
   moved_ = true;
-  // Shares that stay cut the graph as before.
+  // If the shares stay, the graph is cut as before, and only the precisions change.
   move_work(found.moves ? NewShares{found.shares, found.row_work, precision.bf16}
                         : NewShares{run_.shares(), config().ranks.partition.row_work, precision.bf16});
 }

@@ -1,4 +1,4 @@
-// RowReads: how many feature rows batches have read, by where the rows lay.
+// RowReads: counts how many feature rows batches have read, by where the rows lay.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct RowReads {
   int64_t total() const { return local + peer + host + disk; }
   RowReads& operator+=(const RowReads& other);
   RowReads operator-(const RowReads& other) const;
-  // Returns the numbers as a JSON object.
+  // Returns the counts as a JSON object.
   std::string json() const;
 };
 

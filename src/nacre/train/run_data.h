@@ -46,7 +46,8 @@ struct RunData {
   std::vector<std::string> notes;
   std::string metric;
   std::vector<FeatureLeaf> leaves;  // features of the data set
-  // where features are read from, if they stay on disk; `dataset.features` must not be read then
+  // Says where features are read from, if they stay on disk; `dataset.features` must not be read
+  // then.
   std::optional<StoredRows> on_disk;
   uint64_t data_fingerprint = 0;
   std::vector<double> class_weights;  // empty: all are 1

@@ -13,7 +13,7 @@
 namespace nacre {
 namespace {
 
-// By how much a step must become shorter before a device is left out.
+// A step must become shorter by this share of its time before a device is left out.
 constexpr double kWorthLeavingOut = 0.05;
 // Parts with this many vertices each move by 1 − 1/e of the way to the shares that balance. Smaller
 // parts move less, because their times say less.
@@ -89,7 +89,8 @@ class Forecast {
   double vertices_ = 0;
 };
 
-// Returns what a row counts beside an edge, from the seconds that kernels of both kinds took.
+// Returns how many edges the work of a row counts as, by the seconds of kernels that walk edges and
+// of kernels that do not.
 double measured_row_work(const std::vector<PartReport>& parts, double before) {
   double rows = 0, edges = 0, row_seconds = 0, edge_seconds = 0;
   for (const PartReport& part : parts) {

@@ -20,23 +20,23 @@ struct PartReport {
   int64_t vertices = 0;
   int64_t edges = 0;
   int64_t halo = 0;
-  std::vector<double> features;           // of the part as it is (step_features.h)
-  std::optional<PerformanceModel> model;  // of the device, if one is stored
-  double kernel_seconds = 0;              // measured; 0: not yet
+  std::vector<double> features;           // features of the part as it is (step_features.h)
+  std::optional<PerformanceModel> model;  // stored performance model of the device, if there is one
+  double kernel_seconds = 0;              // measured seconds of the kernels; 0 if not measured yet
   double edge_seconds = 0;                // the part of kernel_seconds in kernels that walk edges
-  double exchange_seconds = 0;            // moving rows, as far as kernels do not hide it
-  int64_t received_bytes = 0;             // rows of other ranks
-  int64_t memory_bytes = 0;               // that the rank takes
-  int64_t memory_limit = 0;               // the most that it may take
+  double exchange_seconds = 0;            // seconds of moving rows during which no kernel runs
+  int64_t received_bytes = 0;             // bytes of rows that come from other ranks
+  int64_t memory_bytes = 0;               // bytes of memory that the rank takes
+  int64_t memory_limit = 0;               // the most bytes of memory that the rank may take
   // Predicted seconds of the kernels in bf16, as a part of what they take now; 0 if the rank cannot
   // or must not switch to bf16.
   double bf16_part = 0;
 };
 
 struct BalanceSettings {
-  double row_work = 10;      // what a vertex counts beside its in-edges, which count 1 each
-  double steps_left = 0;     // of the run
-  double cost_seconds = 0;   // of cutting the graph and planning again
+  double row_work = 10;      // how many in-edges the work of a vertex itself counts as
+  double steps_left = 0;     // number of steps that the run still has
+  double cost_seconds = 0;   // seconds that it takes to cut the graph and plan again
   bool moves_shares = true;  // false: the shares stay as they are
 };
 
@@ -53,13 +53,13 @@ struct ShareChoice {
 
 // Returns which shares the ranks should have. If no rank has measured anything yet, all of them
 // must have a model. The shares follow N(t) = N0·exp(−λt) + b, where b is the share at which the
-// predicted times balance, N0 + b the present share, and t the vertices of a part: the fewer
-// vertices, the less times tell, and the less is moved.
+// predicted times balance, N0 + b the present share, and t the vertices of a part: the times of a
+// part with few vertices tell little, so little work is moved.
 ShareChoice balance_shares(const std::vector<PartReport>& parts, const BalanceSettings& settings);
 
 // Returns the seconds of the rank that takes longest.
 double slowest(const std::vector<PartTime>& times);
-// By how much a step must become shorter before anything is changed.
+// A step must become shorter by this share of its time before anything is changed.
 inline constexpr double kTolerated = 0.03;
 
 }  // namespace nacre

@@ -1,4 +1,5 @@
-// What ranks tell rank 0 of their parts, so that it can choose shares (share_balance.h).
+// Collects what ranks tell rank 0 of their parts, so that rank 0 can choose shares
+// (share_balance.h).
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// How the work is shared out among the devices of a run (--shares) before anything is measured: by
-// a rule that reads what is known of the devices. Shares that the user gives as numbers need none.
+// Shares out the work among the devices of a run (--shares) before anything is measured. A rule
+// derives the shares from what is known of the devices. Shares that the user gives as numbers need
+// no rule.
 #pragma once
 
 #include <string>

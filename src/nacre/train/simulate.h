@@ -16,14 +16,15 @@
 
 namespace nacre {
 
-// What is predicted for one rank. An epoch is one step over the whole graph.
+// The prediction for one rank. An epoch is one step over the whole graph.
 struct SimulatedRank {
   std::string device;
-  double share = 0;  // share of the work
+  double share = 0;  // share of the work that the rank has
   RankRows rows;
-  StepSplit split;                // predicted seconds
+  StepSplit split;                // predicted times of an epoch
   double sent = 0, received = 0;  // bytes that the rank moves in an epoch
-  double received_rows = 0;       // the bytes among them that are rows, without sums over all ranks
+  double received_rows = 0;       // the bytes of `received` that are rows, without sums over all
+                                  // ranks
   // Bytes of memory; negative if they were not counted for this rank.
   double memory = -1;
   int64_t limit = 0;  // bytes of memory that the device has; 0 if no limit is known
@@ -35,10 +36,11 @@ struct SimulatedRun {
   int machines = 1;
   std::vector<SimulatedRank> ranks;
   double epoch = 0;  // seconds of an epoch
-  // Speed of all devices together, over the sum of their speeds, each by itself.
+  // The speed of all devices together, divided by the sum of the speeds that the devices have by
+  // themselves.
   double efficiency = 1;
   double cut = 0;        // share of the edges that lead from one rank to another
-  double imbalance = 0;  // largest distance of a rank's work from its share of the work
+  double imbalance = 0;  // largest difference between a rank's work and its share of the work
   size_t dropped = 0;    // number of values that the backward pass computes again to save memory
   std::string travels;   // a text that says which rows travel between ranks, and why
 

@@ -16,7 +16,7 @@ namespace nacre {
 std::vector<FeatureColumn> step_columns();
 
 struct StepDescription {
-  const ModelOptions& model;  // with sizes and defaults filled in
+  const ModelOptions& model;  // settings of the model, with sizes and defaults filled in
   const Plan& plan;
   const Blocks& blocks;
   int64_t own = 0;   // the first sources belong to the part; the others are its halo
@@ -24,7 +24,7 @@ struct StepDescription {
 };
 std::vector<double> step_features(const StepDescription& step);
 
-// How many times as large a part becomes.
+// Says how many times as large a part becomes.
 struct PartGrowth {
   double rows = 1;  // factor of own vertices, and of the edges that lead to them
   double halo = 1;

@@ -57,13 +57,13 @@ class Trainee {
   // order. Waits for those steps.
   virtual void take_losses(double& sum) = 0;
   // Returns where the time of the steps since the last call went, as JSON for metrics.jsonl: a list
-  // with an object for each rank. Empty if one device trains.
+  // with an object for each rank. The text is empty if one device trains.
   virtual std::string take_rank_times() { return ""; }
   // Returns how many feature rows the steps since the last call have read from each tier, as JSON
-  // for metrics.jsonl. Empty if the trainee looks up no rows.
+  // for metrics.jsonl. The text is empty if the trainee looks up no rows.
   virtual std::string take_feature_rows() { return ""; }
   // Returns how many feature rows the steps since the last call found in memory and how many were
-  // read from disk, as JSON for metrics.jsonl. Empty if all features are in memory.
+  // read from disk, as JSON for metrics.jsonl. The text is empty if all features are in memory.
   virtual std::string take_disk_reads() { return ""; }
   // Runs a step to its end and returns its loss.
   double train_step(int64_t step, double lr) {

@@ -350,7 +350,7 @@ class Loop {
   std::vector<double> epoch_seconds_;
   std::vector<double> eval_seconds_;
   double last_save_ = 0;
-  double last_loss_sum_ = 0;  // of the last epoch that was finished
+  double last_loss_sum_ = 0;  // sum of the losses of the last epoch that was finished
   double save_seconds_ = 0;
   bool told_to_stop_ = false;  // set by TrainerOptions::after_epoch
 };

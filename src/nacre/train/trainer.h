@@ -42,7 +42,7 @@ struct TrainerOptions {
 struct TrainResult {
   int epochs = 0;  // number of epochs done in total
   bool interrupted = false;
-  // Signal that interrupted the run; 0 if TrainerOptions::interrupted did.
+  // The signal that interrupted the run; 0 if TrainerOptions::interrupted did.
   int signal = 0;
   // Whether RunConfig::patience or TrainerOptions::after_epoch has ended the run.
   bool stopped_early = false;
@@ -52,7 +52,8 @@ struct TrainResult {
   double last_test_score = -1;
   int best_epoch = -1;
   double final_loss = 0;
-  double epoch_ms_median = 0;  // median of whole epochs: forward pass, backward pass and update
+  double epoch_ms_median = 0;  // median time of whole epochs: forward pass, backward pass and
+                               // update
   double epoch_ms_p10 = 0;
   double epoch_ms_p90 = 0;
   double eval_ms_median = 0;

@@ -26,7 +26,7 @@ struct Recording {
   std::shared_ptr<Recorded> work;
 };
 thread_local Recording recording;
-thread_local const Device* beside = nullptr;  // whose second stream the thread uses
+thread_local const Device* beside = nullptr;  // the device whose second stream the thread uses
 
 class EmulatedDevice final : public Device {
  public:

@@ -134,8 +134,9 @@ TEST_F(EmulatorTest, AnInstructionThatIsNotEmulatedIsNamed) {
   }
 }
 
-// A block of two warps, in which every thread writes its word of shared memory and then reads
-// another thread's: `partner` is the expression that names the other, `barrier` stands between.
+// Returns a kernel for a block of two warps. Every thread writes its word of shared memory and then
+// reads that of another thread. `partner` is the expression that names the other thread, and
+// `barrier` is the statement between the write and the read.
 std::string neighbours(const std::string& partner, const std::string& barrier, const std::string& after = "") {
   return R"(extern "C" __global__ void kernel(float* x) {
   __shared__ float tile[64];

@@ -19,27 +19,29 @@ class SharedRaces {
   // `bytes` is the size of the shared memory.
   explicit SharedRaces(int64_t bytes);
 
-  // A block of `threads` threads begins. What earlier blocks did is forgotten.
+  // Begins a block of `threads` threads, and forgets what earlier blocks did.
   void begin_block(int threads);
-  // All threads of the block have met.
+  // Notes that all threads of the block have met at a barrier.
   void pass_barrier() { ++epoch_; }
-  // The threads `first` + i have met by __syncwarp() for which bit i of `mask` is set.
+  // Notes that the threads `first` + i for which bit i of `mask` is set have met by __syncwarp().
   void meet(int first, unsigned mask);
-  // Notes that a thread accesses bytes [at, at + bytes). Returns an empty text, or the race.
+  // Notes that a thread accesses bytes [at, at + bytes). Returns a text that describes the race, or
+  // an empty text if there is none.
   std::string touch(int thread, int64_t at, int64_t bytes, Access access);
 
  private:
   // One access of a word of four bytes.
   struct Mark {
-    uint32_t epoch = 0;  // block barriers that were passed before it
+    uint32_t epoch = 0;  // number of block barriers before the access
     uint32_t clock = 0;  // the thread's own time, which __syncwarp() advances
     uint16_t thread = 0;
-    uint8_t bytes = 0;  // bit i: byte i of the word
+    uint8_t bytes = 0;  // bit i is set if byte i of the word was accessed
   };
   static constexpr int kReaders = 4;
   struct Shadow {
     Mark write, atomic;
-    // The latest readers. If a word has more of them, some are forgotten, and so are their races.
+    // The latest readers of the word. If there are more, some are forgotten, and races with them
+    // are not found.
     std::array<Mark, kReaders> reads;
     uint8_t next_read = 0;
   };

@@ -18,9 +18,9 @@ enum class Access : unsigned char { read, write, atomic };
 // when they have arrived.
 struct Calls {
   void (*block_barrier)(Thread*);
-  // __syncwarp().
+  // This is what __syncwarp() calls.
   void (*warp_barrier)(Thread*, unsigned mask);
-  // A watched kernel is about to access shared memory.
+  // A watched kernel calls this before it accesses shared memory.
   void (*touch)(Thread*, const void* pointer, unsigned bytes, Access access);
   // Every thread of `mask` gives a value and gets the one that lane `from` gave.
   Word (*exchange)(Thread*, unsigned mask, Word value, int from);
@@ -44,7 +44,7 @@ struct Calls {
 struct Thread {
   const Calls* calls;
   const char* shared;  // the shared memory of the block
-  Word shared_room;    // number of bytes there, used or not
+  Word shared_room;    // number of bytes of that memory, used or not
   Triple index, block, block_size, grid_size;
 };
 

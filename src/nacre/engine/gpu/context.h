@@ -46,8 +46,8 @@ struct GpuOptions {
   GemmType precision = GemmType::f32;
   bool tune = true;         // times variants of products and sums and keeps the fastest
   int64_t cache_bytes = 0;  // cache that gathered rows should fit; 0: the second-level cache
-  // Multiprocessors that this device and those which compute beside it on the same GPU have
-  // together; 0: no device computes beside it.
+  // The number of multiprocessors that this device and the devices that compute beside it on the
+  // same GPU have together; 0 if no device computes beside it.
   int busy_multiprocessors = 0;
   // Number of rows from which on a product and its tail are one kernel; 0: never; -1: as many rows
   // as fill the device.

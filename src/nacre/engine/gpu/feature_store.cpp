@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kPieceBytes = int64_t{32} << 20;  // bytes that are laid out and sent at a time
 constexpr int64_t kChunkBytes = int64_t{1} << 18;
 
-// Rows of a table in some order: of the listed vertices, or of all if the list is empty.
+// Rows of a table in the order of the listed vertices, or of all vertices if the list is empty.
 struct RowList {
   const Tensor& features;
   std::span<const NodeId> vertices;

@@ -1,5 +1,6 @@
-// Feature rows in tiers: some in the memory of a device, the others in that of peer devices or of
-// the host. One kernel loads the rows of a batch from wherever they lie (contract row DP4).
+// Holds feature rows in tiers: some lie in the memory of a device, the others in that of peer
+// devices or of the host. One kernel loads the rows of a batch from wherever they lie (contract row
+// DP4).
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ namespace nacre {
 // process read over the link.
 class HostRows {
  public:
-  // Copies the rows of `vertices`, in this order; if the list is empty, the rows of all vertices.
+  // Copies the rows of `vertices`, in this order; if `vertices` is empty, copies the rows of all
+  // vertices.
   HostRows(const std::shared_ptr<Device>& device, const cuda::RowFormat& format, const Tensor& features,
            std::span<const NodeId> vertices);
 
@@ -29,7 +31,8 @@ class HostRows {
   int64_t bytes_ = 0;
 };
 
-// Where a row lies, as the device that reads it sees it. LoaderFeatures::wanted says host, too.
+// Says where a row lies, as the device that reads it sees it. LoaderFeatures::wanted uses the value
+// of `host`, too.
 enum class RowTier : uint8_t { local = 0, host = 1, peer = 2 };
 
 class FeatureStore {
@@ -37,23 +40,27 @@ class FeatureStore {
   // Says where one device reads the row of every vertex.
   struct Tables {
     int reader = 0;                    // number of this device
-    std::span<const int8_t> dev_num;   // number of the device that holds the row, or -1: the host
-    std::span<const NodeId> buf_pos;   // position of the row there
-    std::span<const NodeId> own_rows;  // vertices of the rows that this device holds, by position
+    std::span<const int8_t> dev_num;   // for each vertex: number of the device that holds the row;
+                                       // -1: the host holds it
+    std::span<const NodeId> buf_pos;   // for each vertex: position of the row in the memory of its
+                                       // holder
+    std::span<const NodeId> own_rows;  // for each position: the vertex whose row this device holds
+                                       // there
   };
 
-  // Makes a store in which no table is needed: one buffer has the rows of all vertices in their
-  // order. It is the memory of the device or, if `on_device` is not set, of the host.
+  // Makes a store without tables: one buffer has the rows of all vertices in their order. The
+  // buffer lies in the memory of the device if `on_device`; otherwise it lies in that of the host.
   FeatureStore(std::shared_ptr<Device> device, const cuda::RowFormat& format, const Tensor& features, bool on_device);
-  // Makes a store by tables, and copies the device's own rows to it.
+  // Makes a store by `tables`, and copies the device's own rows into it.
   FeatureStore(std::shared_ptr<Device> device, const cuda::RowFormat& format, const Tensor& features,
                const Tables& tables);
 
-  // Lets kernels read rows of the host where they lie. Without this, the rows of the host come with
-  // each batch.
+  // Lets kernels read rows of the host where they lie. If this is not called, the rows of the host
+  // come with each batch.
   void read_host(std::shared_ptr<const HostRows> rows) { host_ = std::move(rows); }
-  // Lets kernels read rows of peers. `peers` has the store of every device by its number; that of
-  // this device may be null. Throws a UserError if this device does not reach one that holds rows.
+  // Lets kernels read rows of peers. `peers` has the store of every device by its number; the entry
+  // of this device may be null. Throws a UserError if this device cannot read the memory of a
+  // device that holds rows for it.
   void read_peers(const std::vector<const FeatureStore*>& peers);
 
   const cuda::RowFormat& format() const { return format_; }
@@ -63,26 +70,26 @@ class FeatureStore {
   bool gathers() const { return !by_link() && rows_on_host_ > 0; }
   // Returns where the row of each vertex lies; empty if all rows lie in the same tier.
   const std::shared_ptr<const std::vector<uint8_t>>& tiers() const { return tiers_; }
-  RowTier only_tier() const { return only_tier_; }  // if tiers() is empty
+  RowTier only_tier() const { return only_tier_; }  // valid if tiers() is empty
   int64_t rows_on_device() const { return rows_on_device_; }
   // Returns the number of rows that this device reads from the host.
   int64_t rows_on_host() const { return rows_on_host_; }
   int64_t device_bytes() const { return rows_on_device_ * format_.stride(); }
   int64_t table_bytes() const { return table_bytes_; }
 
-  // The rows of one batch. Addresses are those of device memory.
+  // The rows of one batch. All pointers are addresses in device memory.
   struct Rows {
     const NodeId* ids = nullptr;
     int64_t count = 0;
-    // For each row of the host, its position in `gathered`; only read if gathers().
+    // For each row of the host, its position in `gathered`. It is read only if gathers() is true.
     const uint32_t* positions = nullptr;
     const void* gathered = nullptr;  // rows of the host that came with the batch
     float* out = nullptr;
   };
   // Starts to compile the kernel that load() launches.
   void ask_for_kernel(GpuCompiler& compiler) const { function(compiler); }
-  // Queues the kernel that writes the rows as f32. `compiler` is that of the device or of the same
-  // GPU opened a second time.
+  // Queues the kernel that writes the rows as f32. `compiler` belongs to the store's device, or to
+  // the same GPU opened a second time.
   void load(GpuCompiler& compiler, const Rows& rows) const;
 
  private:
@@ -94,10 +101,11 @@ class FeatureStore {
   cuda::RowFormat format_;
   int64_t rows_on_device_ = 0, rows_on_host_ = 0, table_bytes_ = 0;
   std::shared_ptr<void> own_;                          // rows in the memory of the device
-  std::shared_ptr<void> holder_, position_, buffers_;  // tables in device memory; null: not needed
+  std::shared_ptr<void> holder_, position_, buffers_;  // tables in device memory; null if they are
+                                                       // not needed
   int reader_ = 0;
-  std::vector<uint64_t> addresses_;  // of the buffers of all devices
-  std::vector<char> holds_for_us_;   // for each device: whether this one reads its rows
+  std::vector<uint64_t> addresses_;  // addresses of the buffers of all devices
+  std::vector<char> holds_for_us_;   // for each device: whether this device reads rows of it
   std::shared_ptr<const HostRows> host_;
   std::shared_ptr<const std::vector<uint8_t>> tiers_;
   RowTier only_tier_ = RowTier::local;

@@ -1,5 +1,5 @@
 // RankSide: the device of one rank, as communication with other ranks uses it. It moves rows, adds
-// up arrays, lends memory for copies, and measures all this if asked to.
+// up arrays, lends memory for copies, and measures the time of this work if asked to.
 #pragma once
 
 #include <memory>
@@ -24,12 +24,12 @@ struct BesideWork {
 };
 
 struct RankSide {
-  // Without a compiler, the values of the rank lie in host memory. `allocator` allocates
+  // If `compiler` is null, the values of the rank lie in host memory. `allocator` allocates
   // page-locked memory.
   RankSide(std::shared_ptr<GpuCompiler> compiler, std::shared_ptr<Device> allocator);
 
-  // These queue work on the device. move() copies, adds or converts rows. sum() adds up arrays in
-  // their order.
+  // These functions queue work on the device. move() copies, adds or converts rows. sum() adds up
+  // arrays in their order.
   void move(const ConstRows& from, const Rows& to, cuda::RowAction action = cuda::RowAction::copy);
   void sum(SumType type, const std::vector<void*>& parts, void* out, int64_t count);
 
@@ -42,8 +42,8 @@ struct RankSide {
     queue();
     spans.push_back({what, std::move(from), device->record()});
   }
-  // Calls queue(), which queues work on the second stream of the device. `what` says how its
-  // seconds count as far as other work waits for it (wait_for()).
+  // Calls queue(), which queues work on the second stream of the device. `what` names the counter
+  // that gets the seconds in which other work waits for this work (wait_for()).
   template <class Queue>
   BesideWork beside(double DeviceSeconds::*what, const Queue& queue) {
     BesideWork work;
@@ -53,7 +53,7 @@ struct RankSide {
     work.what = what;
     return work;
   }
-  // Makes work that is queued from now on wait for work beside it.
+  // Makes what is queued on the first stream from now on wait for `work` of the second stream.
   void wait_for(const BesideWork& work);
   // Returns the seconds of what was measured since the last call, and waits for the device.
   DeviceSeconds take_seconds();
@@ -68,7 +68,7 @@ struct RankSide {
     DeviceEvent from, to;
     double part = 1;
     // If this has events, the device waited between `from` and `to` for this work, and before it
-    // for other ranks. Then `what` is that of this work.
+    // for other ranks. Then `what` is the counter of this work.
     BesideWork beside = {};
   };
   bool measuring = false;

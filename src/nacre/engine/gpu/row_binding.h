@@ -35,8 +35,8 @@ struct ReduceRows {
   cuda::EdgeSide side;
   const cuda::reduction::Segment* segments = nullptr;
   int64_t num_segments = 0;
-  // If not null, the reduction also walks num_rows rows from first_row on, except those of more
-  // than `longest` entries.
+  // If this is not null, the reduction also walks the num_rows rows from first_row on, except rows
+  // of more than `longest` entries.
   const void* offsets = nullptr;
   int64_t first_row = 0;
   int64_t num_rows = 0;

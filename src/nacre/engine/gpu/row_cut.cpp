@@ -74,8 +74,8 @@ class SourceCut {
   RowIds ids_;
   int64_t longest_;
   std::vector<int64_t> begins_;
-  std::vector<std::vector<Segment>> lists_;  // of each block
-  std::vector<Piece> pieces_;                // of the row
+  std::vector<std::vector<Segment>> lists_;  // the segments of each block
+  std::vector<Piece> pieces_;                // the pieces of the row that is being added
   RowCut cut_;
 };
 

@@ -1,4 +1,4 @@
-// How the rows of a reduction are cut into pieces, on the host.
+// Cuts the rows of a reduction into pieces, on the host.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// The segments of a reduction, on the host.
+// The segments of a reduction, in host memory.
 struct RowCut {
   std::vector<cuda::reduction::Segment> segments;
   std::vector<cuda::reduction::SplitRow> split;
@@ -23,7 +23,8 @@ RowCut cut_rows(const std::vector<GpuRows::Long>& rows, int64_t longest);
 // The vertices that the entries of rows name, divided into blocks of equally many vertices.
 struct SourceBlocks {
   int64_t vertices = 0;
-  RowIds ids;  // their numbers in the whole graph, in whose order the entries of each row come
+  RowIds ids;  // numbers of the vertices in the whole graph; the entries of each row come in the
+               // order of these
   int blocks = 1;
 };
 // Cuts each of `rows` where its entries come to the next block, and further into pieces of at most

@@ -52,7 +52,7 @@ struct RowSegment {
   float* sum = nullptr;        // sum or maximum: value->width floats
   bool fresh = true;           // whether `sum` holds nothing yet
   int32_t* argmax = nullptr;   // used by the maximum only; may be null
-  int64_t first_position = 0;  // that of MicroCall
+  int64_t first_position = 0;  // the value of MicroCall::first_position
   const uint32_t* position = nullptr;
   int64_t fetch_end = 0;  // rows of `value` before this one may be prefetched
 };

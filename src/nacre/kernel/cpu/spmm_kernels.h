@@ -13,7 +13,7 @@ namespace nacre::cpu {
 struct SpmmRows {
   const int64_t* row_ptr = nullptr;
   const NodeId* col = nullptr;
-  const EdgeId* edge_id = nullptr;  // that of RowView
+  const EdgeId* edge_id = nullptr;  // the value of RowView::edge_id
   const float* x = nullptr;
   const float* weight = nullptr;  // null: every weight is 1
   int64_t width = 0;

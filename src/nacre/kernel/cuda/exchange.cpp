@@ -11,7 +11,7 @@ namespace {
 constexpr int kMoveThreads = 256;
 constexpr int kBatch = 4;  // words that a thread has in flight
 
-// The types of a word at both ends, and how a word is written.
+// The CUDA types of a word at both ends, and the statement that writes the word w to `to`.
 struct WordText {
   const char *from, *to, *write;
 };

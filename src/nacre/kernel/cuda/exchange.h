@@ -8,9 +8,9 @@ namespace nacre::cuda {
 NACRE_PARAMS(MoveRowsParams, (const RowWord*, from), (const u32* __restrict__, from_index), (Out*, to),
              (const u32* __restrict__, to_index), (i64, rows), (i64, from_pitch), (i64, to_pitch));
 
-// What happens to the elements of rows that are moved.
+// Says what happens to the elements of rows that are moved.
 enum class RowAction : uint8_t {
-  copy,       // nothing; elements may be of any type
+  copy,       // elements of any type stay as they are
   add,        // f32 is added to f32
   add_bf16,   // bf16 is added to bf16
   narrow,     // f32 becomes bf16

@@ -14,7 +14,7 @@ constexpr int64_t kWordsOfLine = kLine / kWord;
 constexpr int kBatch = 4;  // rows that a group of threads has in flight
 constexpr int kBlocksPerMultiprocessor = 2;
 
-// A thread has one word of a row. Words are numbered from the beginning of the line in which the
+// A thread loads one word of a row. Words are numbered from the beginning of the line in which the
 // row begins, so that eight neighbouring threads read a whole line at once.
 constexpr const char* kLoad = R"(
 ${PUT}
@@ -114,7 +114,7 @@ bool aligned(const RowFormat& format) { return format.stride() % kLine == 0; }
 // anywhere in a line, those before it in its line.
 int64_t words_walked(const RowFormat& format) { return words_of(format) + (aligned(format) ? 0 : kWordsOfLine - 1); }
 
-// Returns how many threads have a row together.
+// Returns how many threads load a row together.
 int64_t lanes_of(const RowFormat& format) {
   const int64_t words = words_walked(format);
   return words <= 8 ? 8 : words <= 16 ? 16 : 32;

@@ -13,7 +13,7 @@ Value build_mlp(Napa& net, const ModelOptions& options) {
 }  // namespace
 
 std::vector<ModelEntry> models_in_mlp() {
-  return {{{.name = "mlp", .about = "multi-layer perceptron; takes no notice of the edges"}, build_mlp}};
+  return {{{.name = "mlp", .about = "multi-layer perceptron, which ignores the edges"}, build_mlp}};
 }
 
 }  // namespace nacre

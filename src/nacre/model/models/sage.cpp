@@ -39,7 +39,7 @@ Value build_sage(Napa& net, const ModelOptions& options) {
 
 std::vector<ModelEntry> models_in_sage() {
   return {{{.name = "sage",
-            .about = "GraphSAGE: aggregated neighbours beside the node itself",
+            .about = "GraphSAGE: adds products of the node's own row and of its aggregated neighbours",
             .supports_edge_weight = true,
             .aggregators = {"mean", "sum", "max", "lstm"}},
            build_sage},

@@ -103,7 +103,7 @@ double sum_seconds(const SpmmFacts& f, const ColumnTiles& tiles, int blocks, con
   const double found = table <= 0 ? 1 : std::min(1.0, std::pow(number(device.gathered_cache()) / table, kReuse));
   const double walk = 4 + (f.weighted ? 4 * number(f.heads) : 0) + kWalkBytes;
   double bytes = f.edges * (columns * element * (found / kNear + 1 - found) + tiles.count * walk);
-  // The sums of blocks are written and read again.
+  // The sums of the blocks cost extra traffic, because they are written and read again.
   bytes += number(f.rows) * blocks * (tiles.count * kRowBytes + (blocks > 1 ? 2 * 4 * columns : 0));
   if (tiles.pitch > 0) bytes += 2 * 4 * number(f.read * tiles.count * tiles.pitch);
   return bytes / (device.rates.bytes_per_second * device.part.cache());

@@ -51,7 +51,7 @@ struct SourceFacts {
   ColumnTiles tiles;
 };
 const VariantList<SourceFacts>& spmm_source_variants();
-// Returns the number of blocks of a variant of that list; 1: all at once.
+// Returns the number of blocks of a variant of that list; 1 means that all rows are summed at once.
 int source_blocks(int variant);
 
 // The decision `weights`: a sum that walks the edges in another order than the weights lie in reads
