@@ -85,7 +85,7 @@ format: deps ## format all sources in place
 asan: deps ## fast tests under address and undefined-behaviour sanitizers
 	$(call configure,asan)
 	$(call compile,asan)
-	UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan --parallel $(TEST_JOBS)
+	ctest --preset asan --parallel $(TEST_JOBS)
 
 races: deps ## loops, tasks, samplers, the batch loader and ranks under the thread sanitizer
 	$(call configure,tsan)

@@ -1,6 +1,7 @@
 #include "nacre/dfg/dfg.h"
 
 #include <algorithm>
+#include <set>
 
 #include "nacre/base/error.h"
 #include "nacre/dfg/node_vector.h"
@@ -44,7 +45,7 @@ std::string type_text(const ValueType& type) {
 }
 
 NodeRef Dfg::add(Node node) {
-  node.type = infer_type(*this, node);
+  node.type = infer_type(*this, node, size());
   if (node.op == Op::input || node.op == Op::param) {
     if (find_leaf(node.name) >= 0) throw UserError("dfg", "two leaves are named '" + node.name + "'");
   }
@@ -102,15 +103,17 @@ int Dfg::num_layers() const {
 }
 
 void Dfg::validate() const {
-  Dfg copy(name_);
-  for (const Node& node : nodes_) {
-    const std::string at = "node " + std::to_string(copy.size());
+  std::set<std::string_view> names;
+  for (NodeRef i = 0; i < size(); ++i) {
+    const Node& node = (*this)[i];
+    const auto at = [&] { return "node " + std::to_string(i); };
     try {
-      copy.add(node);
+      NACRE_CHECK(infer_type(*this, node, i) == node.type, at() + " carries a type that does not follow from its inputs");
     } catch (const UserError& error) {
-      throw InternalError(__FILE__, __LINE__, at + ": " + error.what());
+      throw InternalError(__FILE__, __LINE__, at() + ": " + error.what());
     }
-    NACRE_CHECK(copy.nodes_.back() == node, at + " carries a type that does not follow from its inputs");
+    if (node.op == Op::input || node.op == Op::param)
+      NACRE_CHECK(names.insert(node.name).second, at() + ": two leaves are named '" + node.name + "'");
   }
   for (const auto& [name, node] : outputs_)
     NACRE_CHECK(node >= 0 && node < size(), "output '" + name + "' refers to a node that does not exist");

@@ -124,8 +124,10 @@ class Dfg {
 };
 
 // Returns the type of the node's value, inferred from the types of its inputs. Throws UserError if
-// they do not fit.
-ValueType infer_type(const Dfg& dfg, const Node& node);
+// they do not fit, or if one of them is not among the first `position` nodes of `dfg`.
+ValueType infer_type(const Dfg& dfg, const Node& node, NodeRef position);
+// Returns the type of a node that would be appended to `dfg`.
+inline ValueType infer_type(const Dfg& dfg, const Node& node) { return infer_type(dfg, node, dfg.size()); }
 
 // Returns the text form, with one node on each line; parse_dfg(print_dfg(d)) == d.
 std::string print_dfg(const Dfg& dfg);

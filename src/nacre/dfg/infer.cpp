@@ -2,6 +2,7 @@
 // checked without a graph is checked here.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "nacre/base/error.h"
 #include "nacre/dfg/dfg.h"
@@ -17,17 +18,18 @@ constexpr int kMaxLayer = 1 << 20;
 
 class Inference {
  public:
-  Inference(const Dfg& dfg, const Node& node) : node_(node) {
+  Inference(const Dfg& dfg, const Node& node, NodeRef position) : node_(node) {
     require(std::isfinite(node.alpha), "alpha must be a number");
+    in_.reserve(node.inputs.size());
     for (const NodeRef i : node.inputs) {
-      require(i >= 0 && i < dfg.size(), "an input is not a node before this one");
+      require(i >= 0 && i < position, "an input is not a node before this one");
       in_.push_back(&dfg[i].type);
     }
     const int inputs = op_info(node.op).num_inputs;
     if (inputs == kAnyInputs) {
       require(!in_.empty(), "takes one input or more");
-    } else {
-      require(static_cast<int>(in_.size()) == inputs, "takes " + std::to_string(inputs) + " inputs");
+    } else if (static_cast<int>(in_.size()) != inputs) {
+      fail("takes " + std::to_string(inputs) + " inputs");
     }
   }
 
@@ -78,8 +80,10 @@ class Inference {
     for (const ValueType* t : in_) text += " " + type_text(*t);
     throw UserError(std::string(op_info(node_.op).name), text);
   }
-  void require(bool condition, const std::string& why) const {
-    if (!condition) fail(why);
+  // Types are inferred many times while a plan is searched, so a check that holds must not allocate
+  // memory for its text.
+  void require(bool condition, std::string_view why) const {
+    if (!condition) fail(std::string(why));
   }
   const ValueType& in(size_t i) const { return *in_[i]; }
   void require_f32() const {
@@ -452,6 +456,8 @@ class Inference {
 
 }  // namespace
 
-ValueType infer_type(const Dfg& dfg, const Node& node) { return Inference(dfg, node).run(); }
+ValueType infer_type(const Dfg& dfg, const Node& node, NodeRef position) {
+  return Inference(dfg, node, position).run();
+}
 
 }  // namespace nacre
