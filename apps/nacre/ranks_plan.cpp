@@ -39,7 +39,8 @@ RankPrices prices_of(const RankSession& rank, const RankDevice& device) {
     const DeviceProfile profile = planning_profile(*stored, gpu.options().precision);
     return {profile.model, profile.cache_bytes, true};
   }
-  return {nominal_gpu().model, nominal_gpu().cache_bytes, false};
+  const NominalProfile part = nominal_gpu(gpu.traits().part);
+  return {part.model, part.cache_bytes, false};
 }
 
 std::vector<int> peers_of(const LocalGraph& local) {

@@ -16,6 +16,9 @@ measured again, so the script can be stopped and started again. A run that fails
 others go on. After --seconds no further run is started, and the tables say what is missing. Data
 are made once in --folder, and the graphs are cut before anything is measured.
 
+Work is moved between devices only if the rest of the run saves more time than moving takes, so runs
+with --shares auto are started as very long ones and interrupted after --auto-seconds.
+
 On parts of one GPU, --shares flops gives the shares of cores, and --shares frequency those of
 uniform, because all multiprocessors are alike. Each pair is measured once.
 
@@ -28,6 +31,7 @@ import json
 import math
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -86,22 +90,31 @@ class Bench:
             self.known[record["key"]] = record
         return record
 
-    def nacre(self, *words, seconds=120, threads=None):
-        """Returns what the command prints as JSON, or {"error": …}."""
+    def nacre(self, *words, seconds=120, threads=None, interrupt=None):
+        """Returns what the command prints as JSON, or {"error": …}. With `interrupt`, the command is
+        interrupted after so many seconds and prints what it has."""
         environment = dict(os.environ, NACRE_CACHE=str(self.folder / "cache"))
         command = [self.o.nacre, *map(str, words), "-q"]
         if threads:
             command += ["--threads", str(threads)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-                                  timeout=max(1, seconds))
+            try:
+                out, err = process.communicate(timeout=interrupt or max(1, seconds))
+            except subprocess.TimeoutExpired:
+                if not interrupt:
+                    raise
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
             return {"error": f"no result after {seconds:.0f} s"}
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return {"error": f"status {done.returncode}: {last[:300]}"}
+        if process.returncode not in ((0, 130) if interrupt else (0,)):
+            last = (err.strip().splitlines() or ["no message"])[-1]
+            return {"error": f"status {process.returncode}: {last[:300]}"}
         try:
-            return json.loads(done.stdout.splitlines()[-1]) if "--json" in words else {}
+            return json.loads(out.splitlines()[-1]) if "--json" in words else {}
         except (IndexError, ValueError):
             return {"error": "the command has printed no JSON"}
 
@@ -144,7 +157,10 @@ class Bench:
             return self.known[run.key()]
         if self.left() < 5:
             return None
+        interrupt = None
         epochs = epochs or self.o.epochs
+        if run.shares == "auto" and len(run.parts) > 1:
+            interrupt, epochs = self.o.auto_seconds.get(run.graph, 30), 1000000
         words = ["train", "--data", self.data(run.graph), "--model", run.model, "--layers", self.o.layers, "--hidden",
                  run.hidden, "--dropout", 0.5, "--epochs", epochs, "--eval-every", epochs, "--no-checkpoint", "--json"]
         if not self.o.cpu:
@@ -157,7 +173,7 @@ class Bench:
             words += ["--devices", ",".join(map(self.device, run.parts)), "--shares", run.shares, "--halo-rows",
                       run.rows] + ([] if run.overlap else ["--no-overlap"])
         begin = time.monotonic()
-        result = self.nacre(*words, seconds=min(self.o.longest, self.left() + 30))
+        result = self.nacre(*words, seconds=min(self.o.longest, self.left() + 30), interrupt=interrupt)
         record = {"key": run.key(), "graph": run.graph, "model": run.model, "parts": run.parts, "shares": run.shares,
                   "hidden": run.hidden, "rows": run.rows, "overlap": run.overlap, "run_s": time.monotonic() - begin}
         if "error" in result:
@@ -372,6 +388,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=530, help="no run is started after so many seconds")
     parser.add_argument("--longest", type=float, default=100, help="seconds of one run at most")
     parser.add_argument("--epochs", type=int, default=24)
+    parser.add_argument("--auto-seconds", default="arxiv=8,proteins=20,reddit=30,products=55",
+                        help="how long runs with --shares auto take")
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--precision", default="tf32")
     parser.add_argument("--gpu", type=int, default=0)
@@ -382,6 +400,8 @@ def main():
     options = parser.parse_args()
     options.graphs = options.graphs.split(",")
     options.tables = options.tables.split(",")
+    options.auto_seconds = {graph: float(seconds) for graph, seconds in
+                            (entry.split("=") for entry in options.auto_seconds.split(","))}
     options.hidden = [int(size) for size in options.hidden.split(",")]
     options.out = options.out or str(pathlib.Path(options.folder) / "results.jsonl")
     bench = Bench(options)

@@ -377,7 +377,7 @@ class Processes(LaunchedTest):
         for arguments, says in ((("train", "--data", "absent.npz", "--model", "gcn"), "absent.npz"),
                                 ((*train, "--devices", "cpu:1"), "names 1 device for 2 processes"),
                                 ((*train, "--shares", "1,2,3"), "has 3 numbers for 2 devices"),
-                                ((*train, "--devices", "cpu:1+cpu:1,cpu:1,cpu:1"), "the devices of 3 processes for 2"),
+                                ((*train, "--devices", "cpu:1+cpu:1,cpu:1,cpu:1"), "names the devices of 3 processes, but 2 were started"),
                                 ((*train, "--devices", "cpu:1+tpu"), "'tpu' is no device"),
                                 ((*train, "--devices", "cpu:1+"), "is no device"),
                                 ((*train, "--devices", "cpu:1+cpu:1", "--comm", "nccl"), "one GPU each"),

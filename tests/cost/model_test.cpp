@@ -8,6 +8,7 @@
 
 #include "cost/synthetic.h"
 #include "nacre/base/error.h"
+#include "nacre/cost/nominal.h"
 #include "support/log_capture.h"
 
 namespace nacre {
@@ -219,6 +220,29 @@ TEST(CostModelText, MalformedTextSaysWhere) {
   }
   EXPECT_EQ(message(changed("\"edges\":", "\"edges\": 1e999, \"was\":")).rfind("cost.json: is not valid JSON", 0), 0U);
   for (size_t size = 0; size < good.size(); ++size) ASSERT_NE(message(good.substr(0, size)), "accepted") << size;
+}
+
+// Returns the seconds that a GPU, or a part of it, takes for one unit of a kind of work.
+double seconds_for(const NominalProfile& profile, Feature feature) {
+  Work work;
+  work[feature] = 1e12;
+  return profile.model.predict(work);
+}
+
+TEST(NominalProfile, PartsOfAGpuAreAsMuchSlowerAsTheyAreSmaller) {
+  const NominalProfile& whole = nominal_gpu();
+  const NominalProfile quarter = nominal_gpu({.own = 0.25, .busy = 1});
+  for (const Feature f : {Feature::flops, Feature::stream_bytes, Feature::far_bytes, Feature::edges})
+    EXPECT_NEAR(seconds_for(quarter, f), 4 * seconds_for(whole, f), 1e-9 * seconds_for(whole, f)) << feature_name(f);
+  EXPECT_EQ(quarter.cache_bytes, whole.cache_bytes / 4);
+  EXPECT_EQ(seconds_for(nominal_gpu({}), Feature::far_bytes), seconds_for(whole, Feature::far_bytes));
+  // While the rest of the GPU is idle, a quarter of it has more than a quarter of the memory's rate
+  // and the whole cache, but only a quarter of the arithmetic.
+  const NominalProfile alone = nominal_gpu({.own = 0.25, .busy = 0.25});
+  EXPECT_LT(seconds_for(alone, Feature::far_bytes), 2 * seconds_for(whole, Feature::far_bytes));
+  EXPECT_GT(seconds_for(alone, Feature::far_bytes), 1.5 * seconds_for(whole, Feature::far_bytes));
+  EXPECT_EQ(seconds_for(alone, Feature::flops), seconds_for(quarter, Feature::flops));
+  EXPECT_EQ(alone.cache_bytes, whole.cache_bytes);
 }
 
 }  // namespace

@@ -34,4 +34,8 @@ struct NominalProfile {
 const NominalProfile& nominal_cpu();
 const NominalProfile& nominal_gpu();  // an ordinary data-centre GPU
 
+// Returns the profile of a part of a GPU (cuda:0@32) that computes at the same time as other parts:
+// the rates of the whole GPU, less what the others take.
+NominalProfile nominal_gpu(const GpuPart& part);
+
 }  // namespace nacre

@@ -1,7 +1,6 @@
 #include "nacre/engine/gpu/sink.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -73,9 +72,21 @@ class DeviceSink : public FeatureSink {
     return slot.there;
   }
   void settle(int number) override { settle(slot_at(number)); }
-  double seconds() override { return static_cast<double>(busy_ns_.load(std::memory_order_relaxed)) * 1e-9; }
+  // Copies of slots that have not been used again are not settled yet; they count, too.
+  double seconds() override {
+    std::vector<Copy> open;
+    double settled = 0;
+    {
+      const std::scoped_lock lock(mutex_, stream_mutex_);
+      settled = busy_;
+      for (const auto& [number, slot] : slots_) open.insert(open.end(), slot.copies.begin(), slot.copies.end());
+    }
+    return settled + seconds_of(open);
+  }
 
  private:
+  using Copy = std::pair<DeviceEvent, DeviceEvent>;  // events before and after a copy
+
   struct Slot {
     char* host = nullptr;
     char* there = nullptr;
@@ -83,8 +94,8 @@ class DeviceSink : public FeatureSink {
     int64_t sent = 0;
     bool finished = true;
     DeviceEvent over;  // follows the last read of the slot by the device
-    // Events before and after each copy of the batch.
-    std::vector<std::pair<DeviceEvent, DeviceEvent>> copies;
+    // The copies of the batch. The thread that prepares the batch changes them under stream_mutex_.
+    std::vector<Copy> copies;
   };
   Slot& slot_at(int number) {
     const std::lock_guard lock(mutex_);
@@ -105,9 +116,16 @@ class DeviceSink : public FeatureSink {
   }
   // Waits until no copy reads the host memory of the slot any more.
   void settle(Slot& slot) {
-    for (const auto& [from, to] : slot.copies)
-      busy_ns_.fetch_add(static_cast<int64_t>(copies_->elapsed(from, to) * 1e9), std::memory_order_relaxed);
+    const double seconds = seconds_of(slot.copies);
+    const std::lock_guard lock(stream_mutex_);
+    busy_ += seconds;
     slot.copies.clear();
+  }
+  // Returns the time of these copies; waits for them.
+  double seconds_of(const std::vector<Copy>& copies) {
+    double seconds = 0;
+    for (const auto& [from, to] : copies) seconds += copies_->elapsed(from, to);
+    return seconds;
   }
   // The memory is page-locked, so nobody waits here. Copies of other slots must not come between a
   // copy and its two events.
@@ -123,7 +141,7 @@ class DeviceSink : public FeatureSink {
   std::mutex stream_mutex_;
   std::map<int, Slot> slots_;
   Slot* last_ = nullptr;  // slot of the last finished batch
-  std::atomic<int64_t> busy_ns_{0};
+  double busy_ = 0;  // seconds of the copies that were settled; guarded by stream_mutex_
 };
 
 }  // namespace
