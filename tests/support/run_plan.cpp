@@ -34,7 +34,7 @@ DevicePlugin& test_plugin() {
 
 // The first call opens the devices of as many ranks as any test has.
 constexpr int kMostRanks = 4;
-constexpr int kRankMultiprocessors = 16;
+constexpr int kRankMultiprocessors = 8;
 
 std::unique_ptr<Device> open_rank(bool whole) { return test_plugin().open(0, whole ? 0 : kRankMultiprocessors); }
 

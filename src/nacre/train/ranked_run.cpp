@@ -213,6 +213,12 @@ void RankedRun::open(int rank) {
   speeds_[rank] = device_speed(devices_[rank], *opened_[rank], devices_[rank].precision);
 }
 
+void RankedRun::open_all() {
+  views_.assign(devices_.size(), nullptr);
+  opened_.assign(devices_.size(), nullptr);
+  for (size_t r = 0; r < devices_.size(); ++r) open(static_cast<int>(r));
+}
+
 RankSetup RankedRun::setup(const RankCalls& calls) const {
   const int rank = calls.control.rank();
   return {run_,         partition_, shares_,       config_of(rank), devices_[rank].threads, opened_[rank],

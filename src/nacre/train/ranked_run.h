@@ -89,6 +89,9 @@ class RankedRun {
 
   // Opens the device of a rank.
   void open(int rank);
+  // Opens the devices of all ranks anew. Devices that were open are closed first, because parts of
+  // one GPU can only be opened if enough multiprocessors are free.
+  void open_all();
   // Returns the opened device of a rank.
   const std::shared_ptr<const RunDevice>& device(int rank) const { return opened_[rank]; }
   // Returns what the session of a rank is made from. Its device must be open.

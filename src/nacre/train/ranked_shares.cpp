@@ -36,7 +36,7 @@ std::unique_ptr<RankTeam> RankedSession::start_threads(const NewShares* wanted) 
   GroupOptions group;
   group.timeout = config().ranks.timeout;
   if (wanted != nullptr) run_.take_precisions(*wanted);
-  for (size_t r = 0; r < run_.devices().size(); ++r) run_.open(static_cast<int>(r));
+  run_.open_all();
   run_.leave_out_weak();
   const auto ranks = static_cast<int>(run_.devices().size());
   std::vector<std::shared_ptr<GpuCompiler>> compilers;

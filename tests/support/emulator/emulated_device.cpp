@@ -16,7 +16,7 @@
 namespace nacre::emulator {
 namespace {
 
-constexpr int kMultiprocessors = 16;
+constexpr int kMultiprocessors = 32;
 
 using Recorded = std::vector<Work>;
 
@@ -28,10 +28,34 @@ struct Recording {
 thread_local Recording recording;
 thread_local const Device* beside = nullptr;  // the device whose second stream the thread uses
 
+// The number of multiprocessors of the parts that are open, as the driver counts them.
+std::atomic<int> taken_multiprocessors{0};
+
+// Some of the multiprocessors, while a device has them. The driver gives out groups of eight.
+class TakenPart {
+ public:
+  explicit TakenPart(int multiprocessors) : count_((multiprocessors + 7) / 8 * 8) {
+    const int before = taken_multiprocessors.fetch_add(count_);
+    if (before + count_ <= kMultiprocessors) return;
+    taken_multiprocessors -= count_;
+    throw UserError("device",
+                    std::to_string(multiprocessors) + " multiprocessors are asked for, but only " +
+                        std::to_string(kMultiprocessors - before) + " of this GPU are free",
+                    "use fewer or smaller virtual devices");
+  }
+  ~TakenPart() { taken_multiprocessors -= count_; }
+  TakenPart(const TakenPart&) = delete;
+  TakenPart& operator=(const TakenPart&) = delete;
+
+ private:
+  int count_;
+};
+
 class EmulatedDevice final : public Device {
  public:
   explicit EmulatedDevice(int multiprocessors)
-      : info_(describe_device()),
+      : part_(multiprocessors),
+        info_(describe_device()),
         failure_(std::make_shared<Failure>()),
         stream_(failure_),
         beside_(failure_),
@@ -211,6 +235,7 @@ class EmulatedDevice final : public Device {
   template <class Key>
   void sort(Key* keys, uint32_t* values, int64_t n, int bits);
 
+  TakenPart part_;
   DeviceInfo info_;
   std::shared_ptr<Failure> failure_;
   Stream stream_, beside_, copies_;
@@ -341,10 +366,6 @@ DeviceInfo describe_device() {
 }
 
 std::unique_ptr<Device> open_device(int multiprocessors) {
-  if (multiprocessors > kMultiprocessors) {
-    throw UserError("device", std::to_string(multiprocessors) + " multiprocessors are asked for, but the GPU has " +
-                                  std::to_string(kMultiprocessors));
-  }
   return std::make_unique<EmulatedDevice>(multiprocessors);
 }
 
