@@ -46,8 +46,7 @@ std::optional<StoredRows> rows_on_disk(const RunConfig& config, const Dataset& d
                     "add --mode minibatch, or leave it out");
   // Narrow features would be made from all rows.
   if (config.features.type != "f32") check_feature_options(config);
-  // Mini-batches refuse several kinds of nodes.
-  if (dataset.heterogeneous()) return std::nullopt;
+  if (dataset.heterogeneous() && !dataset.features.defined()) check_kind_options(config);
   if (!dataset.features.defined())
     throw UserError("--host-budget", "limits the memory of features, but this run has none that are read from a file",
                     "leave it out");
