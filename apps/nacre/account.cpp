@@ -10,6 +10,7 @@
 #include "nacre/train/device.h"
 #include "nacre/train/disk_tier.h"
 #include "nacre/train/estimate.h"
+#include "nacre/train/feature_options.h"
 
 namespace nacre::cli {
 namespace {
@@ -26,6 +27,12 @@ std::optional<DataSizes> sizes_in_memory(const RunConfig& config) {
   return sizes;
 }
 
+// Returns whether each kind of nodes will have features of its own.
+bool has_tables_of_kinds(const RunConfig& config, const DataSizes& sizes) {
+  const std::string& made = config.load.features_file;
+  return sizes.heterogeneous && !sizes.users_and_items && sizes.features == 0 && (made.empty() || made == "learned");
+}
+
 }  // namespace
 
 std::string items_json(const std::vector<MemoryItem>& items) {
@@ -40,6 +47,7 @@ MemoryAccount::MemoryAccount(RunConfig& config, const RunPurpose& purpose) : pur
   config_ = config;
   const std::optional<DataSizes> sizes = sizes_in_memory(config);
   if (!sizes) return;
+  if (purpose.trains && config.mode == "minibatch" && has_tables_of_kinds(config, *sizes)) check_kind_options(config);
   mapped_ = sizes->mapped;
   // Checking every byte of features that stay on disk would read them as a whole.
   if (config.mode == "minibatch" && bytes_on_disk(config, sizes->feature_bytes) > 0) config.load.verify = false;

@@ -41,7 +41,7 @@ ReuseTimes compare(GraphTensorBench& bench, BatchSession& session) {
   request.budget_share = 1e-4;
   for (const Sample& sample : other_batches(session, bench.options().blocks)) {
     const auto values = session.leaves(session.dfg(), sample);
-    const TrialBlocks trial{Blocks(sample.blocks), [&](Executor& e) { session.bind(e, values); }};
+    const TrialBlocks trial{session.blocks(sample), [&](Executor& e) { session.bind(e, values); }};
     const Plan own = plan_batches(session.dfg(), {trial}, backend, request).plan;
     KernelTimer timer(trial.blocks, backend->scoped(), trial.bind);
     std::vector<double> reused_steps, own_steps;

@@ -98,7 +98,7 @@ class StyleBench {
   bool batch(const Sample& sample, StyleFigures& f, std::vector<double>& seconds,
              std::array<std::vector<double>, kClasses.size()>& classes) {
     const Plan& plan = session_.plan();
-    const Blocks blocks(sample.blocks);
+    const Blocks blocks = session_.blocks(sample);
     const double start = now_seconds();
     const auto executor = session_.runner().prepare(blocks);
     classes[kTranslation].push_back(now_seconds() - start);

@@ -29,7 +29,7 @@ Planned::Planned(Dataset dataset, const RunConfig& config, bool evaluation) {
     trial_ = session->trial_batches(1);
     NACRE_CHECK(!trial_.empty(), "there is no batch to plan on");
     leaves_ = session->leaves(session->dfg(), trial_[0]);
-    blocks_ = std::make_unique<Blocks>(trial_[0].blocks);
+    blocks_ = std::make_unique<Blocks>(session->blocks(trial_[0]));
     views_ = std::make_shared<GraphViews>();
     model_ = std::move(session);
   } else {

@@ -107,6 +107,19 @@ INSTANTIATE_TEST_SUITE_P(Sizes, WideOp,
                                          OpSizes{17, 64, 8, 8, 16}),
                          [](const auto& c) { return "wide" + std::to_string(c.param.wide); });
 
+TEST(KindsOfVertices, AgreeWithTheInterpreter) {
+  for (const OpSizes& sizes : {OpSizes{}, OpSizes{.wide = 64, .other = 20}}) {
+    const Dfg dfg = case_dfg(kinds_case(sizes).build, true);
+    for (const BlocksCase& c : random_blocks(35, 2, 3)) {
+      for (const bool without_second : {false, true}) {
+        SCOPED_TRACE(c.name + (without_second ? " without the second kind" : ""));
+        const Blocks blocks = blocks_of_kinds(c.layers, without_second);
+        expect_plans_agree(dfg, blocks, bindings_for(dfg, blocks, 47), kOpStep);
+      }
+    }
+  }
+}
+
 // ---- Compositions that single operations do not reach.
 
 // In a typed product of width 1, the factor on edges is not narrower than the product, and must be

@@ -97,6 +97,15 @@ TEST_P(Gradient, IsTheCentralDifference) {
   RecordProperty("worst_relative_error", testing::PrintToString(checked.worst));
 }
 
+TEST(GradientOfKinds, IsTheCentralDifference) {
+  Checked checked;
+  for (const BlocksCase& c : random_blocks(4, 2, 3)) {
+    for (const bool without_second : {false, true})
+      check_gradient(kinds_case().build, blocks_of_kinds(c.layers, without_second), 4, checked);
+  }
+  EXPECT_GT(checked.elements, 20);
+}
+
 std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(Ops, Gradient, testing::ValuesIn(op_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Models, Gradient, testing::ValuesIn(layer_cases()), case_name);

@@ -516,6 +516,24 @@ TEST(RefOp, RefusesRowsThatDoNotFitTheGraph) {
   EXPECT_THROW(interpreter.run({{"x", ramp(4)}}, kStep), InternalError);
 }
 
+TEST(RefOp, MovesRowsOfKinds) {
+  KindRows kinds = {std::vector<NodeId>{1, 3}, std::vector<NodeId>{}, std::vector<NodeId>{0, 2}};
+  const Blocks blocks({small_block().layer(0)}, std::make_shared<const KindRows>(std::move(kinds)));
+  Dfg dfg;
+  std::vector<NodeRef> parts;
+  for (const int64_t kind : {0, 1, 2})
+    parts.push_back(
+        dfg.add({.op = Op::input, .type = {Space::of_kind(kind), {2}}, .name = "x" + std::to_string(kind)}));
+  const NodeRef all = dfg.add({.op = Op::join_rows, .inputs = parts, .type = v0()});
+  const NodeRef last = dfg.add({.op = Op::slice_rows, .inputs = {all}, .ints = {2}});
+  EXPECT_EQ(print_dfg(parse_dfg(print_dfg(dfg))), print_dfg(dfg));
+  ref::Interpreter interpreter(dfg, blocks);
+  interpreter.run({{"x0", {1, 2, 3, 4}}, {"x1", {}}, {"x2", {5, 6, 7, 8}}}, kStep);
+  EXPECT_EQ(interpreter.value(all), (Values{5, 6, 1, 2, 7, 8, 3, 4}));
+  EXPECT_EQ(interpreter.value(last), (Values{5, 6, 7, 8}));
+  EXPECT_THROW(ref::Interpreter(dfg, small_block()).run({}, kStep), InternalError) << "blocks without kinds";
+}
+
 TEST(RefOp, RefusesLabelsThatAreNoClass) {
   Dfg dfg;
   const NodeRef lp = dfg.add({.op = Op::input, .type = v1({2}), .name = "lp"});

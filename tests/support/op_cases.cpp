@@ -252,6 +252,28 @@ void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
                  }});
 }
 
+}  // namespace
+
+OpCase kinds_case(const OpSizes& sizes) {
+  const int64_t wide = sizes.wide, other = sizes.other;
+  return {{Op::join_rows}, "join_rows_of_kinds", [=](Net& n) {
+            const NodeRef first = n.op(Op::add, {n.linear(n.input(k(0, {other})), wide), n.param(p({wide}))});
+            const NodeRef second = n.linear(n.input(k(1, {wide})), wide);
+            const NodeRef third = n.param(k(2, {wide}));
+            const NodeRef all = n.dfg.add({.op = Op::join_rows, .inputs = {first, second, third}, .type = v(0)});
+            return n.linear(n.op(Op::relu, {all}), other);
+          }};
+}
+
+Blocks blocks_of_kinds(std::vector<Graph> layers, bool without_second) {
+  std::vector<std::vector<NodeId>> rows(3);
+  for (NodeId v = 0; v < static_cast<NodeId>(layers[0].num_src()); ++v)
+    rows[without_second ? v % 2 * 2 : v % 3].push_back(v);
+  return Blocks(std::move(layers), std::make_shared<const KindRows>(rows.begin(), rows.end()));
+}
+
+namespace {
+
 NodeRef classify(Net& n, NodeRef scores) {
   const ValueType row = {n.dfg[scores].type.space, {}};
   const NodeRef label = n.input(as(DType::i32, row));

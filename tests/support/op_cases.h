@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
+#include "nacre/kernel/blocks.h"
 
 namespace nacre::test {
 
@@ -55,6 +57,8 @@ inline ValueType s(int layer, Dims dims = {}) { return {Space::pair_src(layer), 
 inline ValueType d(int layer, Dims dims = {}) { return {Space::pair_dst(layer), std::move(dims)}; }
 inline ValueType t(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 inline ValueType p(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
+// The space of the vertices of one kind.
+inline ValueType k(int64_t kind, Dims dims = {}) { return {Space::of_kind(kind), std::move(dims)}; }
 // The space of `count` rows.
 inline ValueType r(int64_t count, Dims dims = {}) { return {Space::rows(count), std::move(dims)}; }
 inline ValueType as(DType dtype, ValueType type) {
@@ -78,6 +82,12 @@ struct OpSizes {
 
 // Returns cases for every operation that has a gradient.
 std::vector<OpCase> op_cases(const OpSizes& sizes = {});
+// Returns a case of three kinds of vertices, whose rows become those of v0: projected features of
+// two widths, and learned rows.
+OpCase kinds_case(const OpSizes& sizes = {});
+// Returns blocks whose first vertices are of three kinds in turn; with `without_second`, none of
+// them is of the second kind.
+Blocks blocks_of_kinds(std::vector<Graph> layers, bool without_second);
 // Returns GCN, GAT, RGCN and SAGE models of two layers, which span two blocks.
 std::vector<OpCase> layer_cases();
 

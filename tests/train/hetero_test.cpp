@@ -8,44 +8,11 @@
 #include "data/fixtures.h"
 #include "nacre/kernel/ref/interpreter.h"
 #include "nacre/train/session.h"
-#include "support/rng.h"
-#include "train/runs.h"
+#include "support/sanitized.h"
+#include "train/kinds.h"
 
 namespace nacre::test {
 namespace {
-
-constexpr int64_t kPapers = 36;
-constexpr int64_t kAuthors = 16;
-constexpr int64_t kFields = 8;
-
-Tensor random_rows(int64_t rows, int64_t width, uint64_t seed) {
-  Rng rng(seed);
-  Tensor x(DType::f32, {rows, width});
-  for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = static_cast<float>(rng.normal());
-  return x;
-}
-
-// Returns small_data with its 60 vertices in three kinds, the third without features, and an empty
-// kind between them. Labels and splits stay with the papers.
-Dataset kinds_data() {
-  Dataset d = small_data({.typed = true});
-  d.features = {};
-  d.node_types = {"paper", "reader", "author of papers", "field"};
-  d.node_offsets = {0, kPapers, kPapers, kPapers + kAuthors, kPapers + kAuthors + kFields};
-  d.type_features = {random_rows(kPapers, 7, 1), Tensor(), random_rows(kAuthors, 4, 2), Tensor()};
-  for (int64_t v = 0; v < kPapers; ++v) d.type_features[0].data<float>()[v * 7 + v % 3] += 2;
-  std::vector<int32_t> labels(d.labels.begin(), d.labels.end());
-  std::fill(labels.begin() + kPapers, labels.end(), -1);
-  d.labels = labels;
-  const auto papers = [](const Array<NodeId>& all) {
-    std::vector<NodeId> kept;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [](NodeId v) { return v < kPapers; });
-    return kept;
-  };
-  d.splits = {papers(d.splits.train), papers(d.splits.val), {}};
-  validate(d, "kinds");
-  return d;
-}
 
 const Parameter& parameter(const Session& session, const Parameters& parameters, const std::string& name) {
   for (const Parameter& p : parameters.list()) {
@@ -232,6 +199,107 @@ TEST(Hetero, WordCountsAreFoundKindByKind) {
   EXPECT_TRUE(std::any_of(session.notes().begin(), session.notes().end(), [](const std::string& n) {
     return n.starts_with("features of author of papers look like word counts");
   }));
+}
+
+// ---- mini-batches
+
+TEST(HeteroBatches, OfAllNeighboursAreFullGraphTraining) {
+  const std::vector<const ModelInfo*> models = model_list();
+  for (size_t i = 0; i < models.size(); i += sanitized_stride(3)) {
+    // A run evaluates on the whole graph or, with --deterministic, layer by layer.
+    for (const bool deterministic : {false, true}) {
+      SCOPED_TRACE(models[i]->name + (deterministic ? " layer by layer" : ""));
+      RunConfig config = kinds_run(models[i]->name);
+      config.deterministic = deterministic;
+      if (deterministic) config.plan = "auto";
+      expect_full_graph_training(config);
+    }
+  }
+}
+
+TEST(HeteroBatches, KindsThatNoBatchReadsStayAsTheyAre) { expect_unread_kinds_to_stay(kinds_run("mlp")); }
+
+TEST(HeteroBatches, EverySamplerTrainsDown) {
+  for (const char* sampler : {"neighbor", "layer", "saint-vertex", "saint-edge", "saint-walk"}) {
+    SCOPED_TRACE(sampler);
+    RunConfig config = kinds_run("rgcn");
+    config.sampling = {};
+    config.sampling.sampler = sampler;
+    if (sampler_info(sampler).draws_subgraph) {
+      config.sampling.budget = sampler == std::string("saint-walk") ? 8 : 30;
+    } else {
+      config.sampling.fanout = {3, 3};
+    }
+    config.batch_size = 8;
+    config.epochs = 12;
+    config.optimizer = {};
+    BatchSession session(kinds_data(), config);
+    session.start();
+    const double first = train_epoch(session, 0, 0.02);
+    double last = first;
+    for (int64_t epoch = 1; epoch < config.epochs; ++epoch) last = train_epoch(session, epoch, 0.02);
+    EXPECT_LT(last, 0.7 * first);
+  }
+}
+
+// Returns an item of the bill whose name ends so.
+int64_t item(const BatchSession& session, const std::string& end) {
+  int64_t bytes = 0;
+  for (const MemoryItem& i : session.memory()) bytes += i.what.ends_with(end) ? i.bytes : 0;
+  return bytes;
+}
+
+TEST(HeteroBatches, TheBillCountsTheTableAndTheRowsOfEveryKind) {
+  RunConfig config = kinds_run("rgcn");
+  config.loader.in_flight = 2;
+  const BatchSession narrow(kinds_data(), config);
+  EXPECT_EQ(item(narrow, "features"), (kPapers * 7 + kAuthors * 4) * 4);
+  Dataset data = kinds_data();
+  data.type_features[2] = random_rows(kAuthors, 404, 2);
+  const BatchSession wide(data, config);
+  EXPECT_EQ(item(wide, "features") - item(narrow, "features"), kAuthors * 400 * 4);
+  int64_t authors = 0;
+  for (const NodeId v : wide.trial_batches(1)[0].vertices) authors += v >= kPapers && v < kPapers + kAuthors;
+  EXPECT_GT(authors, 8);
+  EXPECT_GE(item(wide, "batches (features)") - item(narrow, "batches (features)"), 3 * authors * 400 * 4);
+}
+
+// Values that 16 bits hold give the same bits as f32.
+TEST(HeteroBatches, FeaturesOfEveryKindMayHave16Bits) {
+  std::string bytes[2];
+  for (const bool narrow : {false, true}) {
+    Dataset data = kinds_data();
+    for (Tensor& table : data.type_features) {
+      for (float& x : table.defined() ? table.span<float>() : std::span<float>()) x = std::round(4 * x) / 4;
+    }
+    RunConfig config = kinds_run("sage");
+    config.features.type = narrow ? "bf16" : "f32";
+    config.batch_size = 7;
+    BatchSession session(data, config);
+    EXPECT_EQ(item(session, "features"), (kPapers * 7 + kAuthors * 4) * (narrow ? 2 : 4));
+    session.start();
+    train_epoch(session, 0, 0.1);
+    bytes[narrow ? 1 : 0] = weight_bytes(session.parameters());
+    EXPECT_TRUE(std::isfinite(session.predict()[0]));
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+  RunConfig config = kinds_run("sage");
+  config.features.type = "f16";
+  Dataset data = kinds_data();
+  data.type_features[2].data<float>()[5] = 1e6F;
+  EXPECT_USER_ERROR(BatchSession(data, config), "feature 1 of node 37 is 1000000");
+}
+
+TEST(HeteroBatches, OptionsForOneTableAreRefused) {
+  const auto refused = [](const char* option, void (*set)(RunConfig&)) {
+    RunConfig config = kinds_run("rgcn");
+    set(config);
+    EXPECT_USER_ERROR(BatchSession(kinds_data(), config), std::string(option) + ": works for one table of features");
+  };
+  refused("--host-budget", [](RunConfig& c) { c.host_budget = 1 << 20; });
+  refused("--feature-budget", [](RunConfig& c) { c.features.budget = {1000}; });
+  refused("--placement", [](RunConfig& c) { c.features.placement = "random"; });
+  refused("--host-rows", [](RunConfig& c) { c.features.host_rows = "copy"; });
 }
 
 }  // namespace

@@ -233,9 +233,11 @@ class Differentiator {
       case Op::join_rows: {
         int64_t begin = 0;
         for (const NodeRef in : node.inputs) {
-          const int64_t count = dfg_[in].type.space.count;
-          if (wants(in)) give(in, dfg_.add({.op = Op::slice_rows, .inputs = {g}, .ints = {begin, count}}));
-          begin += count;
+          const Space space = dfg_[in].type.space;
+          const bool sampled = space.kind == SpaceKind::kind;
+          const std::vector<int64_t> which = sampled ? Dims{space.count} : Dims{begin, space.count};
+          if (wants(in)) give(in, dfg_.add({.op = Op::slice_rows, .inputs = {g}, .ints = which}));
+          begin += space.count;
         }
         return;
       }

@@ -26,6 +26,8 @@ std::string space_text(Space space) {
       return "p";
     case SpaceKind::rows:
       return "r" + std::to_string(space.count);
+    case SpaceKind::kind:
+      return "k" + std::to_string(space.count);
   }
   return "?";
 }

@@ -15,19 +15,21 @@
 
 namespace nacre {
 
-enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, rows, halo };
+enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, rows, halo, kind };
 
 // Block l carries messages from vertex(l) over edge(l) to vertex(l+1). In full-graph training, all
 // vertex spaces are the same vertices and all edge spaces the same edges. pair_src(l) and
 // pair_dst(l) are the distinct (source, type) and (destination, type) pairs of the edges of block
 // l, which are the unique values that rewriting extracts (WG5). rows(n) is a space of n rows,
-// whatever the graph: the vertices of one kind, with features or embeddings of their own. If
+// whatever the graph: the vertices of one kind, with features or embeddings of their own. On
+// sampled blocks, of_kind(k) holds the vertices of vertex(0) that are of kind k, in their order. If
 // several ranks share the graph, vertex(l) holds the own vertices of one rank, and halo(l) these
 // and, after them, the vertices of other ranks that its edges start at.
 struct Space {
   SpaceKind kind = SpaceKind::param;
-  int layer = 0;      // 0 for type, param and rows
-  int64_t count = 0;  // number of rows of a rows space; 0 for others, whose graph gives it
+  int layer = 0;  // 0 for type, param, rows and kind
+  // Number of rows of a rows space, or number of the kind of a kind space. 0 for others.
+  int64_t count = 0;
 
   static Space vertex(int layer) { return {SpaceKind::vertex, layer}; }
   static Space halo(int layer) { return {SpaceKind::halo, layer}; }
@@ -37,6 +39,7 @@ struct Space {
   static Space pair_src(int layer) { return {SpaceKind::pair_src, layer}; }
   static Space pair_dst(int layer) { return {SpaceKind::pair_dst, layer}; }
   static Space rows(int64_t count) { return {SpaceKind::rows, 0, count}; }
+  static Space of_kind(int64_t kind) { return {SpaceKind::kind, 0, kind}; }
   // Returns whether the rows are vertices.
   bool on_vertices() const { return kind == SpaceKind::vertex || kind == SpaceKind::halo; }
   bool is_pair() const { return kind == SpaceKind::pair_src || kind == SpaceKind::pair_dst; }
@@ -44,7 +47,8 @@ struct Space {
   bool is_typed() const { return kind == SpaceKind::edge || is_pair(); }
   friend auto operator<=>(const Space&, const Space&) = default;
 };
-// Returns "v0", "h0" (with the halo), "e2", "s0" and "d0" (pairs), "t", "p" or "r9" (rows).
+// Returns "v0", "h0" (with the halo), "e2", "s0" and "d0" (pairs), "t", "p", "r9" (rows) or "k1"
+// (of a kind).
 std::string space_text(Space space);
 
 using Dims = std::vector<int64_t>;
@@ -69,7 +73,8 @@ struct Node {
   ValueType type;          // inferred by Dfg::add, except for leaves
   Attr attr = Attr::none;  // used by indexing operations and degree
   double alpha = 0;        // scale, slope, dropout share, epsilon or constant initial value
-  // row_sum: {rank}; slice and slice_rows: {begin, len}; pad: {begin, total}; index along type:
+  // row_sum: {rank}; slice and slice_rows: {begin, len}, or slice_rows to the vertices of a kind:
+  // {kind}; pad: {begin, total}; index along type:
   // {layer}, or {layer, 1} to pairs of sources, {layer, 2} to pairs of destinations; index along
   // src or dst to the pairs of that end: {1}; index along self to another layer than the next:
   // {layer}; index_add along src or self to h: {1}; to_columns: {layer, begin, len}; to_rows:

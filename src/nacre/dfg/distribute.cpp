@@ -149,7 +149,7 @@ class Distributor {
                 "the DFG is already distributed");
     NACRE_CHECK(node.op != Op::degree || node.attr == Attr::dst, "degrees of sources must be inputs");
     const bool learned = node.op == Op::param && node.type.space.kind == SpaceKind::vertex;
-    if (node.type.space.kind == SpaceKind::rows || learned) {
+    if (node.type.space.kind == SpaceKind::rows || node.type.space.kind == SpaceKind::kind || learned) {
       throw UserError("several devices", "nodes of several kinds and learned features are not supported yet",
                       "train on one device, or give all nodes features");
     }

@@ -371,21 +371,42 @@ class Inference {
     }
   }
 
-  ValueType counted_rows() const {
-    require_f32();
+  ValueType sliced_rows() const {
     ValueType out = in(0);
-    if (node_.op == Op::slice_rows) {
-      const Space from = out.space;
-      require(from.kind == SpaceKind::vertex || from.kind == SpaceKind::rows,
-              "the operand must be at vertices or in counted rows");
-      require(node_.ints.size() == 2 && node_.ints[0] >= 0 && node_.ints[0] <= kMaxCount && node_.ints[1] >= 0 &&
-                  node_.ints[1] <= kMaxCount,
-              "needs the first row and the number of rows");
-      require(from.kind == SpaceKind::vertex || node_.ints[0] + node_.ints[1] <= from.count,
-              "the rows are out of range");
-      out.space = Space::rows(node_.ints[1]);
+    const Space from = out.space;
+    if (node_.ints.size() == 1) {
+      require(from == Space::vertex(0), "the operand must be at the vertices of v0");
+      require(node_.ints[0] >= 0 && node_.ints[0] <= kMaxCount, "needs the number of a kind");
+      out.space = Space::of_kind(node_.ints[0]);
       return out;
     }
+    require(from.kind == SpaceKind::vertex || from.kind == SpaceKind::rows,
+            "the operand must be at vertices or in counted rows");
+    require(node_.ints.size() == 2 && node_.ints[0] >= 0 && node_.ints[0] <= kMaxCount && node_.ints[1] >= 0 &&
+                node_.ints[1] <= kMaxCount,
+            "needs the first row and the number of rows");
+    require(from.kind == SpaceKind::vertex || node_.ints[0] + node_.ints[1] <= from.count, "the rows are out of range");
+    out.space = Space::rows(node_.ints[1]);
+    return out;
+  }
+
+  // Returns the type of rows of kinds 0, 1, … that become the rows of v0.
+  ValueType joined_kinds() const {
+    ValueType out = in(0);
+    for (size_t k = 0; k < in_.size(); ++k) {
+      require(in_[k]->space == Space::of_kind(static_cast<int64_t>(k)) && in_[k]->dims == out.dims,
+              "the operands must be rows of kinds 0, 1, … of the same dims");
+    }
+    out.space = node_.type.space;
+    require(out.space == Space::vertex(0), "rows of kinds become those of v0");
+    return out;
+  }
+
+  ValueType counted_rows() const {
+    require_f32();
+    if (node_.op == Op::slice_rows) return sliced_rows();
+    ValueType out = in(0);
+    if (out.space.kind == SpaceKind::kind) return joined_kinds();
     int64_t count = 0;
     for (const ValueType* t : in_) {
       require(t->space.kind == SpaceKind::rows && t->dims == out.dims,

@@ -12,6 +12,7 @@
 //   t          the edge types
 //   p          parameters (one row)
 //   r5, …      a space of so many rows, such as the vertices of one kind
+//   k0, k1, …  on sampled blocks: the vertices of v0 that are of kind 0, 1, …, in the order of v0
 // Rows are written x[i]; `…` stands for the dimensions of a row.
 #pragma once
 
@@ -131,9 +132,11 @@ enum class Op : uint8_t {
 
   // ---- neural: spaces of so many rows
   // (a: r[…], b: r[…], …) → a space of vertices or of so many rows: the rows of all operands, in
-  // order
+  // order; or (a: k0[…], b: k1[…], …) → v0[…]: each vertex has its row of the operand of its kind
   join_rows,
-  slice_rows,  // v[…] or r[…] → r<len>[…]: rows [begin, begin+len)
+  // v[…] or r[…] → r<len>[…]: rows [begin, begin+len); or with ints=k, v0[…] → k<k>[…]: the rows of
+  // the vertices of kind k
+  slice_rows,
 
   // ---- neural: losses (scalars are p[]). For nll, bce and their gradients, alpha is the label
   // smoothing (kernel/cpu/loss.h).

@@ -24,6 +24,7 @@ int stage_of(const Node& node) {
     case SpaceKind::type:
     case SpaceKind::param:
     case SpaceKind::rows:
+    case SpaceKind::kind:
       return kAnywhere;
   }
   return kAnywhere;

@@ -128,6 +128,8 @@ class Line {
       t.space = Space::pair_dst(number<int>(space.substr(1)));
     } else if (space[0] == 'r') {
       t.space = Space::rows(number<int64_t>(space.substr(1)));
+    } else if (space[0] == 'k') {
+      t.space = Space::of_kind(number<int64_t>(space.substr(1)));
     } else {
       fail("unknown space '" + std::string(space) + "'");
     }

@@ -539,10 +539,29 @@ std::function<void()> Binder::bind_lstm_gates_grad(const Kernel& k, const cpu::S
   return [a, view] { cpu::lstm_gates_backward(a); };
 }
 
+namespace {
+
+void copy_listed(const ListedCopy& copy, int64_t width) {
+  constexpr int64_t kChunkFloats = 1 << 16;
+  const auto* from = static_cast<const float*>(copy.from);
+  auto* to = static_cast<float*>(copy.to);
+  const NodeId* rows = copy.rows->data();
+  const int64_t chunk = std::max<int64_t>(1, kChunkFloats / std::max<int64_t>(1, width));
+  parallel_for(copy.rows->size(), chunk, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      const int64_t listed = rows[i];
+      std::copy_n(from + (copy.spread ? i : listed) * width, width, to + (copy.spread ? listed : i) * width);
+    }
+  });
+}
+
+}  // namespace
+
 std::function<void()> Binder::bind_copy(const Kernel& k) const {
   const CopyPlan plan = plan_copy(ex_, k);
   return [plan] {
     constexpr int64_t kChunk = 1 << 18;
+    for (const ListedCopy& copy : plan.listed) copy_listed(copy, plan.width);
     for (const CopyPart& part : plan.parts) {
       parallel_for(part.bytes, kChunk, [&](int64_t b, int64_t e) {
         std::memcpy(static_cast<char*>(part.to) + b, static_cast<const char*>(part.from) + b,

@@ -14,9 +14,21 @@ struct CopyPart {
   int64_t bytes = 0;
 };
 
+// Rows of f32 whose places are listed, in host memory that the blocks of the executor keep.
+struct ListedCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  const Array<NodeId>* rows = nullptr;
+  // With `spread`, row i of `from` goes to row rows[i] of `to`. Otherwise row rows[i] of `from`
+  // goes to row i of `to`.
+  bool spread = false;
+};
+
 struct CopyPlan {
   std::vector<CopyPart> parts;
-  void* zeros = nullptr;  // memory that no part fills
+  std::vector<ListedCopy> listed;  // rows of vertices of single kinds
+  int64_t width = 0;               // floats of a listed row
+  void* zeros = nullptr;           // memory that no part fills
   int64_t zero_bytes = 0;
 };
 

@@ -104,6 +104,8 @@ double RankRows::operator()(Space space) const {
       return view != nullptr ? view->pairs_dst : pairs_dst;
     case SpaceKind::rows:
       return static_cast<double>(space.count);
+    case SpaceKind::kind:  // ranks refuse models with kinds of vertices (distribute.h)
+      return 0;
     case SpaceKind::halo:
       return view != nullptr ? view->own + view->halo : own + halo;
     case SpaceKind::vertex:

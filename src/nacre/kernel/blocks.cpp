@@ -27,6 +27,12 @@ RowIds Blocks::ids(Space space) const {
   return space.kind == SpaceKind::edge ? RowIds{links_->edge_ids().data()} : RowIds{};
 }
 
+const Array<NodeId>& Blocks::kind_rows(Space space) const {
+  NACRE_CHECK(kinds_ && space.kind == SpaceKind::kind && space.count < static_cast<int64_t>(kinds_->size()),
+              "the blocks do not know the vertices of " + space_text(space));
+  return (*kinds_)[static_cast<size_t>(space.count)];
+}
+
 int64_t Blocks::rows(Space space) const {
   switch (space.kind) {
     case SpaceKind::param:
@@ -41,6 +47,8 @@ int64_t Blocks::rows(Space space) const {
       return layer(space.layer).count_pairs(End::dst);
     case SpaceKind::rows:
       return space.count;
+    case SpaceKind::kind:
+      return kind_rows(space).size();
     case SpaceKind::halo:
       return layer(space.layer).num_src();
     case SpaceKind::vertex:

@@ -34,10 +34,15 @@ struct RankGraphs {
   std::optional<Graph> reversed = std::nullopt;
 };
 
+// The vertices of v0 by their kinds: for each kind, the rows of its vertices in v0, in ascending
+// order. Each row belongs to one kind.
+using KindRows = std::vector<Array<NodeId>>;
+
 class Blocks {
  public:
   static Blocks full(const Graph& graph, int layers) { return Blocks(std::vector<Graph>(layers, graph)); }
-  explicit Blocks(std::vector<Graph> layers) : layers_(std::move(layers)) {}
+  explicit Blocks(std::vector<Graph> layers, std::shared_ptr<const KindRows> kinds = nullptr)
+      : layers_(std::move(layers)), kinds_(std::move(kinds)) {}
 
   // Returns the blocks of one of several ranks: layers of its own edges, and behind them one layer
   // of each other graph that it has (views()).
@@ -55,6 +60,8 @@ class Blocks {
   // Returns the connection to the other ranks; null if there are none.
   RankLinks* links() const { return links_.get(); }
   RowIds ids(Space space) const;
+  // Returns the rows of v0 that are in a space of vertices of one kind.
+  const Array<NodeId>& kind_rows(Space space) const;
 
  private:
   // Returns whether a space is in the layer of the whole graph.
@@ -64,6 +71,7 @@ class Blocks {
 
   std::vector<Graph> layers_;  // the graphs share their arrays, so copies are cheap
   std::shared_ptr<RankLinks> links_;
+  std::shared_ptr<const KindRows> kinds_;  // null if no space of a kind is used
   // Layers of the whole graph and of reversed edges; -1 if there is none.
   int whole_ = -1, reversed_ = -1;
 };

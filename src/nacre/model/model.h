@@ -3,7 +3,7 @@
 //
 // The DFG has these leaves:
 //   "x" v0[in_dim]               the features; with several kinds of vertices "x.<kind>"
-//                                r[features]
+//                                r[features], or k[features] if blocks are sampled
 //   "edge_weight.<l>" e(l)[]     if edge_weighted is set
 //   degrees and scales           if blocks are sampled (napa.h)
 //   parameters                   (napa.h)

@@ -77,9 +77,11 @@ Value Napa::features_of_kinds(int64_t dim) {
   if (learns_all_rows(options_.kinds) && options_.sampling != Sampling::none)
     return learned_rows(options_.kinds[0], {Space::vertex(0), {dim}});
   const std::string scope = std::exchange(scope_, "");  // this parameter belongs to no layer
+  const bool whole = options_.sampling == Sampling::none;
   Node join{.op = Op::join_rows, .type = {Space::vertex(0), {}}};
-  for (const VertexKind& kind : options_.kinds) {
-    const Space rows = Space::rows(kind.vertices);
+  for (size_t k = 0; k < options_.kinds.size(); ++k) {
+    const VertexKind& kind = options_.kinds[k];
+    const Space rows = whole ? Space::rows(kind.vertices) : Space::of_kind(static_cast<int64_t>(k));
     const Value y = kind.features > 0
                         ? linear(input("x." + kind.name, {rows, {kind.features}}), "input." + kind.name, dim)
                         : learned_rows(kind, {rows, {dim}});

@@ -127,7 +127,8 @@ class Napa {
   Value input(const std::string& name, const ValueType& type);
   // Returns the features in v0, which are the input "x". With several kinds of vertices, a kind
   // with features contributes "x.<kind>" times input.<kind>.weight plus input.<kind>.bias, and a
-  // kind without features its learned rows embedding.<kind>.weight.
+  // kind without features its learned rows embedding.<kind>.weight. On sampled blocks these inputs
+  // and learned rows have one row for each vertex of the kind in v0.
   Value features(int64_t dim);
   Value param(const std::string& name, const Dims& dims, Init init, double constant = 0);
   // one row for each edge type

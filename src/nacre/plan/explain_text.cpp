@@ -34,6 +34,7 @@ std::string_view space_name(SpaceKind kind) {
     case SpaceKind::pair_dst:
       return "pairs of destination and type";
     case SpaceKind::rows:
+    case SpaceKind::kind:
       return "rows of one kind";
   }
   return "unknown";

@@ -77,6 +77,8 @@ void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& t
 }
 
 BatchInputs::BatchInputs(const RunData& run) : run_(run) {
+  const std::vector<VertexKind>& kinds = run.config.model.kinds;
+  if (!kinds.empty() && !learns_all_rows(kinds)) kinds_ = std::make_unique<KindTables>(run);
   const Graph& graph = run.dataset.graph;
   in_degree_ = sum_at(graph, End::dst, {});
   out_degree_ = sum_at(graph, End::src, {});
@@ -90,6 +92,18 @@ BatchInputs::BatchInputs(const RunData& run) : run_(run) {
 int64_t BatchInputs::bytes() const {
   return static_cast<int64_t>(counts_.size()) + in_degree_.bytes() + out_degree_.bytes() +
          (in_weight_.defined() ? 2 * in_weight_.bytes() : 0);
+}
+
+Blocks BatchInputs::blocks(const Sample& sample) const {
+  return Blocks(sample.blocks, kinds_ ? kinds_->split(sample.vertices.span()).places : nullptr);
+}
+
+int64_t BatchInputs::row_bytes(const Sample& sample) const {
+  return kinds_ ? kinds_->bytes(sample.vertices.span()) : sample.vertices.size() * run_.config.model.in_dim * 4;
+}
+
+int64_t BatchInputs::all_row_bytes() const {
+  return kinds_ ? kinds_->bytes() : run_.dataset.num_nodes() * run_.config.model.in_dim * 4;
 }
 
 // Returns weights that give the mean over the labelled training vertices of the batch. (A subgraph
@@ -139,10 +153,17 @@ Tensor BatchInputs::value(const Node& leaf, const Sample& sample) const {
   return {};
 }
 
+namespace {
+
+// Features of one kind of vertices are called "x.<kind>".
+bool is_feature_leaf(const std::string& name) { return name == "x" || name.starts_with("x."); }
+
+}  // namespace
+
 std::vector<LeafValue> BatchInputs::gather(const Dfg& dfg, const Sample& sample) const {
   std::vector<LeafValue> list;
   for (const Node& node : dfg.nodes()) {
-    if (node.op != Op::input || node.name == "x" || node.name.starts_with("value.")) continue;
+    if (node.op != Op::input || is_feature_leaf(node.name) || node.name.starts_with("value.")) continue;
     list.push_back({node.name, value(node, sample)});
   }
   return list;

@@ -2,12 +2,14 @@
 // the whole graph.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
 #include "nacre/engine/block_runner.h"
 #include "nacre/sample/sample.h"
+#include "nacre/train/kind_tables.h"
 #include "nacre/train/run_data.h"
 
 namespace nacre {
@@ -34,11 +36,20 @@ class BatchInputs {
   std::vector<LeafValue> gather(const Dfg& dfg, const Sample& sample) const;
   int64_t bytes() const;
 
+  // Returns the tables of several kinds of vertices; null if all vertices read one table.
+  KindTables* kinds() const { return kinds_.get(); }
+  // Returns the blocks of a sample, with its vertices by their kinds if there are several.
+  Blocks blocks(const Sample& sample) const;
+  // Return the bytes of the rows that a sample reads, and of the rows of all vertices, as f32.
+  int64_t row_bytes(const Sample& sample) const;
+  int64_t all_row_bytes() const;
+
  private:
   Tensor value(const Node& leaf, const Sample& sample) const;
   Tensor loss_weights(const Sample& sample) const;
 
   const RunData& run_;
+  std::unique_ptr<KindTables> kinds_;
   Tensor in_degree_, out_degree_;  // degrees of every vertex, f32
   Tensor in_weight_, out_weight_;  // sums of the edge weights of every vertex, if the graph has any
   // for every vertex: 1 if it is labelled and in the training split

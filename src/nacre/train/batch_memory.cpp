@@ -10,6 +10,7 @@
 #include "nacre/cost/gpu_profile.h"
 #include "nacre/tensor/narrow_floats.h"
 #include "nacre/train/batch_session.h"
+#include "nacre/train/feature_options.h"
 #include "nacre/train/feature_tiers.h"
 #include "nacre/train/near_sampling.h"
 
@@ -52,15 +53,16 @@ void BatchSession::count_batches(const std::vector<Sample>& trials) {
 
 void BatchSession::count_batch(const Sample& sample) {
   const int64_t rows = sample.vertices.size();
-  int64_t blocks = 0, forms = 0;
+  // The numbers of a vertex in its batch and among its kind take 8 bytes.
+  int64_t blocks = inputs_->kinds() != nullptr ? rows * 8 : 0, forms = 0;
   for (const Graph& block : sample.blocks) {
     blocks += block.bytes() + block.num_edges() * 12;  // each edge takes 12 more bytes for its
                                                        // number and scales
     forms += forms_bytes(block);
   }
-  largest_arena_ = std::max(largest_arena_, runner_->prepare(Blocks(sample.blocks))->arena_bytes());
+  largest_arena_ = std::max(largest_arena_, runner_->prepare(inputs_->blocks(sample))->arena_bytes());
   counted_.push_back(sample.vertices);
-  largest_.rows = std::max(largest_.rows, rows * feature_width() * 4);
+  largest_.rows = std::max(largest_.rows, inputs_->row_bytes(sample));
   largest_.blocks = std::max(largest_.blocks, blocks);
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
 }
@@ -109,17 +111,20 @@ void BatchSession::place_features() {
                       "leave one of the two out");
     return choose_tiers(0);
   }
+  const int64_t free = std::min(device_->backend()->available_bytes(), memory_limit());
+  if (KindTables* kinds = inputs_->kinds(); kinds != nullptr) {
+    const std::string where = kinds->place(run_.config.features_on, free);
+    if (!where.empty()) run_.notes.push_back(where);
+    return;
+  }
   if (learned_ != nullptr) {
-    if (run_.config.features_on == "host")
-      throw UserError("--features-on", "learned features are weights, which are always in device memory",
-                      "leave it out");
+    if (run_.config.features_on == "host") refuse_learned_on_host();
     device_features_ = learner_->place(*learned_);
     return;
   }
   const Tensor& features = run_.dataset.features;
   const std::string& where = run_.config.features_on;
   const bool given = !run_.config.features.budget.empty();
-  const int64_t free = std::min(device_->backend()->available_bytes(), memory_limit());
   const cuda::RowFormat format{features.dtype(), features.row_size()};
   const bool plain = features.dtype() == DType::f32;  // rows of f32 are stored without gaps
   const int64_t all = plain ? features.bytes() : features.rows() * format.stride();
@@ -219,7 +224,10 @@ void BatchSession::sample_on_device() {
 
 // --deterministic must not depend on how much memory this machine has.
 void BatchSession::choose_evaluation(bool embeddings) {
-  const bool whole_rows = device_->on_host() ? !is_narrow_float(features().dtype()) : device_features_ != nullptr;
+  const KindTables* kinds = inputs_->kinds();
+  const bool wide = kinds != nullptr ? kinds->wide() : !is_narrow_float(features().dtype());
+  const bool on_device = kinds != nullptr ? kinds->resident() : device_features_ != nullptr;
+  const bool whole_rows = device_->on_host() ? wide : on_device;
   if (tier_ || run_.config.deterministic || !whole_rows) return;
   const int64_t room = memory_limit() - total_bytes(memory());
   // The views of the graph, the values of two layers, and as much again for work and constants.
@@ -231,6 +239,11 @@ void BatchSession::choose_evaluation(bool embeddings) {
   scorer_ = std::move(scorer);
 }
 
+// Returns the bytes of the features of all kinds as they are stored.
+int64_t BatchSession::stored_features() const {
+  return inputs_->kinds() != nullptr ? inputs_->kinds()->stored_bytes() : run_.dataset.features.bytes();
+}
+
 std::vector<MemoryItem> BatchSession::memory() const { return device_->on_host() ? host_memory() : device_memory(); }
 
 std::vector<MemoryItem> BatchSession::device_memory() const {
@@ -239,6 +252,8 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   const int batches = run_.config.loader.in_flight + 1;
   items.push_back({"optimiser state and gradients", learner_->optimizer_bytes() + learner_->parameter_bytes()});
   if (device_features_ != nullptr && learned_ == nullptr) items.push_back({"features", run_.dataset.features.bytes()});
+  if (const KindTables* kinds = inputs_->kinds(); kinds != nullptr && kinds->resident())
+    items.push_back({"features", stored_features()});
   if (placed_ && placed_->tiers.device_rows > 0) items.push_back({"features", placed_->tiers.device_bytes()});
   if (placed_ && placed_->tiers.mixed())
     items.push_back({"tables of where features lie", placed_->tiers.table_bytes()});
@@ -253,7 +268,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   const int64_t batches = run_.config.loader.in_flight + 1;
   std::vector<MemoryItem> items = {
       {"graph", run_.dataset.graph.bytes()},
-      {"features", learned_ != nullptr || tier_ ? 0 : run_.dataset.features.bytes()},
+      {"features", learned_ != nullptr || tier_ ? 0 : stored_features()},
       {"labels, splits and degrees", run_.label_bytes() + inputs_->bytes()},
       {"parameters", learner_->parameter_bytes()},
   };
@@ -272,8 +287,11 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   items.push_back(
       {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
   if (!device_->on_host()) {
-    items.push_back({fmt::format("{} batches (blocks, rows to send)", batches),
-                     batches * (largest_.blocks + 2 * largest_.forms + sent_bytes())});
+    // Rows of several kinds that the host gathers are copied to page-locked memory.
+    const bool gathers = inputs_->kinds() != nullptr && !inputs_->kinds()->resident();
+    items.push_back(
+        {fmt::format("{} batches (blocks, rows to send)", batches),
+         batches * (largest_.blocks + 2 * largest_.forms + sent_bytes() + (gathers ? 2 * largest_.rows : 0))});
     if (placed_ && placed_->tiers.link)
       items.push_back({"features in page-locked memory", placed_->tiers.pinned_bytes()});
     if (placed_ && placed_->tiers.mixed())
@@ -281,8 +299,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     if (near_) items.push_back({"nodes that each hop prefers", run_.dataset.num_nodes() * sampler_->layers()});
   } else {
     // The rows of a batch have an eighth to spare. Its arrays exist twice while they are drawn.
-    const int64_t all_rows = run_.dataset.num_nodes() * feature_width() * 4;
-    const int64_t rows = std::min(largest_.rows + largest_.rows / 4, all_rows);
+    const int64_t rows = std::min(largest_.rows + largest_.rows / 4, inputs_->all_row_bytes());
     const int64_t arrays = 2 * largest_.blocks + largest_.forms;
     // One buffer more is counted, because a buffer that grows may leave its old memory with the
     // allocator.
@@ -306,8 +323,8 @@ HostMemory BatchSession::host() const {
   host.gpu = !device_->on_host();
   host.training = host_memory();
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, run_.dataset)}};
-  host.held = run_.dataset.graph.bytes() + (tier_ ? 0 : run_.dataset.features.bytes()) + run_.label_bytes() +
-              inputs_->bytes() + learner_->parameter_bytes() + learner_->optimizer_bytes() + views_->bytes() +
+  host.held = run_.dataset.graph.bytes() + (tier_ ? 0 : stored_features()) + run_.label_bytes() + inputs_->bytes() +
+              learner_->parameter_bytes() + learner_->optimizer_bytes() + views_->bytes() +
               (placed_ ? placed_->tiers.host_table_bytes() : 0);
   return host;
 }

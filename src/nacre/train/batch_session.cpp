@@ -57,15 +57,10 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
       views_(std::make_shared<GraphViews>()),
       device_(open_device(run_.config, views_)),
       inputs_(std::make_unique<BatchInputs>(run_)) {
-  const std::vector<VertexKind>& kinds = run_.config.model.kinds;
-  if (!kinds.empty() && !learns_all_rows(kinds)) {
-    throw UserError("--mode minibatch",
-                    "nodes of several kinds with features of their own can only be trained on the whole graph",
-                    "use --mode full");
-  }
   ModelOptions options = run_.config.model;
   if (needs.training) {
     check_feature_options(run_.config);
+    if (inputs_->kinds() != nullptr) check_kind_options(run_.config);
     const FeatureOptions& asked = run_.config.features;
     if (device_->on_host() &&
         (!asked.budget.empty() || asked.placement != "auto" || asked.host_rows != "auto" || asked.locality != "off"))
@@ -83,12 +78,16 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
   options.embeddings = needs.embeddings;
   options.loss = "none";
   const Dfg forward = build_model(options);
+  // On the whole graph, learned rows are those of all vertices.
+  options.sampling = Sampling::none;
+  const Dfg all_rows = build_model(options);
   const Blocks whole = Blocks::full(run_.dataset.graph, 1);
-  require_parameters(needs.training ? dfg_ : forward, whole, run_.config, needs.training);
-  learner_ = std::make_unique<Learner>(Parameters(needs.training ? dfg_ : forward, whole, run_.config.seed),
-                                       device_->backend());
+  require_parameters(all_rows, whole, run_.config, needs.training);
+  learner_ = std::make_unique<Learner>(Parameters(all_rows, whole, run_.config.seed), device_->backend());
+  if (inputs_->kinds() != nullptr) inputs_->kinds()->learn(*learner_);
+  const std::vector<VertexKind>& kinds = run_.config.model.kinds;
   for (const Parameter& p : learner_->list()) {
-    if (!kinds.empty() && p.name == learned_rows_name(kinds[0])) learned_ = &p;
+    if (learns_all_rows(kinds) && p.name == learned_rows_name(kinds[0])) learned_ = &p;
   }
   LayerwiseOptions layerwise;
   layerwise.seed = run_.config.seed;
@@ -182,7 +181,13 @@ Sample BatchSession::short_batch() const {
 
 std::vector<LeafValue> BatchSession::leaves(const Dfg& dfg, const Sample& sample) const {
   std::vector<LeafValue> values = inputs_->gather(dfg, sample);
-  values.push_back({features_leaf(), rows_of(sample.vertices.span())});
+  if (const KindTables* kinds = inputs_->kinds(); kinds != nullptr) {
+    const KindBatch batch = kinds->split(sample.vertices.span());
+    for (LeafValue& rows : kinds->features(batch, true)) values.push_back(std::move(rows));
+    for (LeafValue& rows : kinds->learned_rows(batch)) values.push_back(std::move(rows));
+  } else {
+    values.push_back({features_leaf(), rows_of(sample.vertices.span())});
+  }
   return values;
 }
 
@@ -223,17 +228,22 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   Tensor rows;
   std::vector<std::vector<LeafValue>> values(trials.size());
   const auto bind_trial = [&](Executor& executor, size_t i) {
-    if (!rows.defined()) rows = rows_of(largest->vertices.span());
+    const KindTables* kinds = inputs_->kinds();
+    if (!rows.defined() && kinds == nullptr) rows = rows_of(largest->vertices.span());
     if (values[i].empty()) {
       values[i] = inputs_->gather(dfg_, trials[i]);
-      values[i].push_back(
-          {features_leaf(), Tensor(rows.dtype(), {vertices(trials[i]), rows.row_size()}, nullptr, rows.raw())});
+      if (kinds != nullptr) {
+        for (LeafValue& x : kinds->like(kinds->split(trials[i].vertices.span()))) values[i].push_back(std::move(x));
+      } else {
+        values[i].push_back(
+            {features_leaf(), Tensor(rows.dtype(), {vertices(trials[i]), rows.row_size()}, nullptr, rows.raw())});
+      }
     }
     bind(executor, values[i]);
   };
   std::vector<TrialBlocks> blocks;
   for (size_t i = 0; i < trials.size(); ++i)
-    blocks.push_back({Blocks(trials[i].blocks), [&bind_trial, i](Executor& e) { bind_trial(e, i); }});
+    blocks.push_back({inputs_->blocks(trials[i]), [&bind_trial, i](Executor& e) { bind_trial(e, i); }});
   const PlanRequest request = plan_request(run_.config, run_.config.epochs * steps_per_epoch(), needs.resumed_plan);
   planning_ = plan_batches(dfg_, blocks, device_->backend(), request);
   trial_memory_.clear();
@@ -276,6 +286,9 @@ void BatchSession::bind_gradients() {
     if (&p == learned_) {
       // The rows of a batch and their gradient are at another place for every batch.
       learned_gradient_ = gradient;
+    } else if (KindTable* table = inputs_->kinds() != nullptr ? inputs_->kinds()->learned(p) : nullptr;
+               table != nullptr) {
+      table->gradient = gradient;
     } else {
       runner_->bind(p.name, learner_->place(p));
       if (has) gradient = static_cast<float*>(runner_->bind_output("grad:" + p.name, gradient));
@@ -291,10 +304,11 @@ void BatchSession::bind_gradients() {
 }
 
 // Returns the features that the loader looks up. Rows without columns are not looked up: learned
-// rows change with every step and are looked up when it is the batch's turn, and a device looks up
-// rows that it reads where they lie.
+// rows change with every step and are looked up when it is the batch's turn, a device looks up rows
+// that it reads where they lie, and rows of several kinds are gathered when a batch is prepared.
 LoaderFeatures BatchSession::loaded_features() const {
-  const bool looks_up = learned_ == nullptr && (device_->on_host() || (store_ && store_->gathers()));
+  const bool one_table = learned_ == nullptr && inputs_->kinds() == nullptr;
+  const bool looks_up = one_table && (device_->on_host() || (store_ && store_->gathers()));
   if (!looks_up) return Tensor(DType::f32, {run_.dataset.num_nodes(), 0});
   LoaderFeatures features = run_.dataset.features;
   if (device_->on_host()) return features;

@@ -94,6 +94,7 @@ class BatchSession : public VertexModel {
   void load_with(const LoaderOptions& options);
   // Returns `count` batches with a key of their own; they are the same every time.
   std::vector<Sample> trial_batches(int count) const;
+  Blocks blocks(const Sample& sample) const { return inputs_->blocks(sample); }
   // Returns the model with its gradient, before planning.
   const Dfg& dfg() const { return dfg_; }
   // Return and bind the leaves of an executor of any plan of this model for `sample`; the values
@@ -119,6 +120,7 @@ class BatchSession : public VertexModel {
   void count_batches(const std::vector<Sample>& trials);
   void count_batch(const Sample& sample);
   int64_t batch_bytes() const;
+  int64_t stored_features() const;
   int64_t drawing_bytes(int ahead) const;
   void use_disk(bool evaluates);
   void place_features();

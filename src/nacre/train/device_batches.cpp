@@ -1,4 +1,5 @@
 #include <deque>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -58,6 +59,7 @@ class DeviceBatches : public BatchComputer {
   }
 
   std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
+    if (parts_.inputs.kinds() != nullptr) return prepare_kinds(sample);
     const int64_t rows = sample.vertices.size();
     auto batch = std::make_shared<DeviceBatch>(*this);
     batch->ready = parts_.runner.make_ready(Blocks(sample.blocks), parts_.inputs.gather(parts_.dfg, sample),
@@ -78,6 +80,12 @@ class DeviceBatches : public BatchComputer {
     if (parts_.resident_features != nullptr) compiler.code(cuda::gather_rows(parts_.feature_width()));
     if (parts_.store != nullptr) parts_.store->ask_for_kernel(beside_ ? *beside_ : compiler);
     if (parts_.learned != nullptr) compiler.code(cuda::scatter_rows(parts_.feature_width()));
+    if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
+      for (const KindTable& table : kinds->list()) {
+        if (table.resident != nullptr) compiler.code(cuda::gather_rows(table.width));
+        if (table.learned != nullptr) compiler.code(cuda::scatter_rows(table.width));
+      }
+    }
     for (const Sample& sample : like) prepare(sample);
   }
 
@@ -86,6 +94,13 @@ class DeviceBatches : public BatchComputer {
   RowReads rows_read() override { return reads_; }
 
  private:
+  // The rows of one kind that a batch reads in the memory of the device.
+  struct KindLookup {
+    const KindTable* table;
+    int64_t count;
+    std::shared_ptr<void> ids;  // of the rows
+  };
+
   struct DeviceBatch : PreparedBatch {
     explicit DeviceBatch(DeviceBatches& a) : all(a) {}
     DeviceBatch(const DeviceBatch&) = delete;
@@ -106,12 +121,41 @@ class DeviceBatches : public BatchComputer {
     std::shared_ptr<void> ids;        // ids of the batch's vertices, in device memory
     std::shared_ptr<void> positions;  // for each row of the host, its position among the rows that
                                       // are sent
+    std::vector<KindLookup> lookups;  // what the device looks up, if there are several kinds
     RowReads reads;
     DeviceEvent before, loaded;  // events before and after the work that loads rows beside the
                                  // steps
   };
 
   Device& main() { return device_.context()->device(); }
+
+  // Prepares a batch whose vertices read the tables of several kinds. Rows of tables that are not
+  // in the memory of the device are gathered here and sent with the other leaves.
+  std::shared_ptr<PreparedBatch> prepare_kinds(const Sample& sample) {
+    const KindTables& kinds = *parts_.inputs.kinds();
+    const KindBatch by_kind = kinds.split(sample.vertices.span());
+    auto batch = std::make_shared<DeviceBatch>(*this);
+    std::map<std::string, int64_t> room;
+    for (size_t k = 0; k < kinds.list().size(); ++k) {
+      const KindTable& table = kinds.list()[k];
+      if (table.resident == nullptr) continue;
+      batch->lookups.push_back({&table, by_kind.rows[k].size(), nullptr});
+      room[table.leaf] = by_kind.rows[k].size() * table.width * 4;
+      batch->reads.local += by_kind.rows[k].size();
+    }
+    batch->reads.batches = 1;
+    batch->reads.host = sample.vertices.size() - batch->reads.local;
+    std::vector<LeafValue> leaves = parts_.inputs.gather(parts_.dfg, sample);
+    for (LeafValue& features : kinds.features(by_kind, false)) leaves.push_back(std::move(features));
+    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks, by_kind.places), leaves, room);
+    Backend& backend = batch->ready.executor->backend();
+    for (KindLookup& lookup : batch->lookups) {
+      const Array<NodeId>& rows = by_kind.rows[static_cast<size_t>(lookup.table - kinds.list().data())];
+      lookup.ids = backend.place(rows.data(), lookup.count * 4);
+    }
+    backend.flush();
+    return batch;
+  }
 
   // Counts where the rows of a batch lie. If the rows of the host are sent, also notes the position
   // of each of them among the rows that are sent.
@@ -157,10 +201,19 @@ class DeviceBatches : public BatchComputer {
     batch.loaded = side.record();
   }
 
+  void load_kinds(DeviceBatch& own) {
+    for (const KindLookup& lookup : own.lookups) {
+      device_.context()->gather_rows(lookup.table->resident, static_cast<const NodeId*>(lookup.ids.get()),
+                                     own.ready.leaves.at(lookup.table->leaf).get(),
+                                     {lookup.count, lookup.table->width});
+    }
+  }
+
   // Makes sure that work which is queued next finds the rows of the batch's vertices in their
   // place.
   void load(const Batch& batch, DeviceBatch& own) {
     const int64_t rows = batch.sample.vertices.size();
+    if (parts_.inputs.kinds() != nullptr) return load_kinds(own);
     if (parts_.store == nullptr) {
       device_.context()->gather_rows(parts_.resident_features, static_cast<const NodeId*>(own.ids.get()),
                                      own.ready.leaves.at(parts_.features_leaf()).get(), {rows, parts_.feature_width()});
@@ -177,6 +230,22 @@ class DeviceBatches : public BatchComputer {
     loads_.add(main(), before, main().record());
   }
 
+  // Sets the gradient of learned rows: that of the rows which the batch has read, and 0 elsewhere.
+  void spread_gradients(const Batch& batch, const DeviceBatch& own) {
+    const Executor& executor = *own.ready.executor;
+    const auto spread = [&](const Parameter& p, float* gradient, const void* ids, int64_t count) {
+      device_.backend()->clear(gradient, p.size * 4);
+      device_.context()->scatter_rows(executor.pointer(executor.plan().dfg.output("grad:" + p.name)),
+                                      static_cast<const NodeId*>(ids), gradient, {count, parts_.feature_width()});
+    };
+    if (parts_.learned != nullptr)
+      spread(*parts_.learned, parts_.learned_gradient, own.ids.get(), batch.sample.vertices.size());
+    for (const KindLookup& lookup : own.lookups) {
+      if (lookup.table->learned != nullptr)
+        spread(*lookup.table->learned, lookup.table->gradient, lookup.ids.get(), lookup.count);
+    }
+  }
+
   void run(const Batch& batch, DeviceBatch& own, int64_t step, double lr) {
     Executor& executor = *own.ready.executor;
     const StepContext context{parts_.run.config.seed, static_cast<uint64_t>(step)};
@@ -185,12 +254,7 @@ class DeviceBatches : public BatchComputer {
     executor.backend().begin_step(context);
     load(batch, own);
     executor.run_once(context);
-    if (const Parameter* learned = parts_.learned; learned != nullptr) {
-      device_.backend()->clear(parts_.learned_gradient, learned->size * 4);
-      device_.context()->scatter_rows(executor.pointer(executor.plan().dfg.output("grad:" + learned->name)),
-                                      static_cast<const NodeId*>(own.ids.get()), parts_.learned_gradient,
-                                      {batch.sample.vertices.size(), parts_.feature_width()});
-    }
+    spread_gradients(batch, own);
     parts_.learner.keep_loss(executor);
     parts_.learner.update(lr);
     steps_.add(main(), before, device_.backend()->mark());

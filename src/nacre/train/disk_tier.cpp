@@ -46,8 +46,7 @@ std::optional<StoredRows> rows_on_disk(const RunConfig& config, const Dataset& d
                     "add --mode minibatch, or leave it out");
   // To narrow features, all rows would have to be in memory, so --feature-type must be f32.
   if (config.features.type != "f32") check_feature_options(config);
-  // If the data set has several kinds of nodes, mini-batches refuse it later.
-  if (dataset.heterogeneous()) return std::nullopt;
+  if (dataset.heterogeneous() && !dataset.features.defined()) check_kind_options(config);
   if (!dataset.features.defined())
     throw UserError("--host-budget", "limits the memory of features, but this run has none that are read from a file",
                     "leave it out");

@@ -110,20 +110,56 @@ void check_feature_options(const RunConfig& config) {
                   "learned features are weights, which are always f32 and in device memory", "leave it out");
 }
 
-void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32) {
+namespace {
+
+// Returns a table of features as config.features.type stores them, whose first row belongs to the
+// node `first`; with `keep_f32`, the values that are stored so as f32.
+Tensor stored_as(const RunConfig& config, const Tensor& given, int64_t first, bool keep_f32) {
   const DType type = feature_type(config.features.type);
-  const Tensor& given = dataset.features;
-  if (type == DType::f32 || !given.defined()) return;
   require_room(config, given.size() * 2, "features stored as " + config.features.type);
   Tensor stored(type, given.shape());
   const int64_t bad = narrow(type, given.data<float>(), static_cast<uint16_t*>(stored.raw()), given.size());
   if (bad >= 0) {
     throw UserError("--feature-type",
                     fmt::format("feature {} of node {} is {}, which {} cannot hold", bad % given.row_size(),
-                                bad / given.row_size(), given.data<float>()[bad], config.features.type),
+                                first + bad / given.row_size(), given.data<float>()[bad], config.features.type),
                     type == DType::f16 ? "use bf16 or f32" : "use f32");
   }
-  dataset.features = keep_f32 ? widened(stored) : stored;
+  return keep_f32 ? widened(stored) : stored;
+}
+
+}  // namespace
+
+void check_kind_options(const RunConfig& config) {
+  const FeatureOptions& f = config.features;
+  for (const auto& [option, given] : {std::pair{"--host-budget", config.host_budget > 0},
+                                      {"--feature-budget", !f.budget.empty()},
+                                      {"--placement", f.placement != "auto"},
+                                      {"--locality", locality_scale(f.locality) != 0},
+                                      {"--host-rows", f.host_rows != "auto"}}) {
+    if (!given) continue;
+    throw UserError(option,
+                    "works for one table of features, but the data have several kinds of nodes with tables of "
+                    "their own",
+                    "leave it out; --features-on says where all of them lie");
+  }
+  if (config.features_on == "device" && feature_type(f.type) != DType::f32)
+    throw UserError("--features-on",
+                    "features of several kinds of nodes that are stored as " + f.type + " are gathered on the host",
+                    "leave out --features-on device or --feature-type");
+}
+
+void refuse_learned_on_host() {
+  throw UserError("--features-on", "learned features are weights, which are always in device memory", "leave it out");
+}
+
+void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32) {
+  if (feature_type(config.features.type) == DType::f32) return;
+  if (dataset.features.defined()) dataset.features = stored_as(config, dataset.features, 0, keep_f32);
+  for (size_t k = 0; k < dataset.type_features.size(); ++k) {
+    Tensor& table = dataset.type_features[k];
+    if (table.defined()) table = stored_as(config, table, dataset.node_offsets[k], keep_f32);
+  }
 }
 
 }  // namespace nacre

@@ -15,6 +15,11 @@ DType feature_type(const std::string& name);
 // Throws UserError if --feature-type, --feature-budget, --placement or --host-rows has an unknown
 // value, or if one of them contradicts --features-on or --host-budget.
 void check_feature_options(const RunConfig& config);
+// Throws UserError if an option is given that works for one table of features, but not for several
+// kinds of vertices with tables of their own.
+void check_kind_options(const RunConfig& config);
+// Throws the UserError for --features-on host where all features are learned.
+[[noreturn]] void refuse_learned_on_host();
 // Converts the features of the data set to the type that --feature-type names. If `keep_f32`, they
 // stay f32, but are rounded to the values of that type.
 void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32);

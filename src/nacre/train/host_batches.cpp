@@ -1,3 +1,6 @@
+#include <iterator>
+#include <utility>
+
 #include "nacre/base/trace.h"
 #include "nacre/train/batch_computer.h"
 
@@ -11,35 +14,57 @@ class HostBatches : public BatchComputer {
   std::unique_ptr<FeatureSink> make_sink() override { return make_host_sink(); }
   RowReads rows_read() override { return reads_; }
   std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
-    return std::make_shared<HostBatch>(*this, parts_.runner.prepare(Blocks(sample.blocks)));
+    auto batch = std::make_shared<HostBatch>(*this);
+    if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
+      batch->kinds = kinds->split(sample.vertices.span());
+      batch->rows = kinds->features(batch->kinds, true);
+    }
+    batch->executor = parts_.runner.prepare(Blocks(sample.blocks, batch->kinds.places));
+    return batch;
   }
 
  private:
-  class HostBatch : public PreparedBatch {
-   public:
-    HostBatch(HostBatches& all, std::unique_ptr<Executor> executor) : all_(all), executor_(std::move(executor)) {}
-    void run(const Batch& batch, int64_t step, double lr) override { all_.run(batch, *executor_, step, lr); }
+  struct HostBatch : PreparedBatch {
+    explicit HostBatch(HostBatches& a) : all(a) {}
+    void run(const Batch& batch, int64_t step, double lr) override { all.run(batch, *this, step, lr); }
 
-   private:
-    HostBatches& all_;
-    std::unique_ptr<Executor> executor_;
+    HostBatches& all;
+    std::unique_ptr<Executor> executor;
+    KindBatch kinds;              // empty if all vertices read one table
+    std::vector<LeafValue> rows;  // features of several kinds
   };
 
-  void run(const Batch& batch, Executor& executor, int64_t step, double lr) {
-    const Parameter* learned = parts_.learned;
+  void run(const Batch& batch, HostBatch& own, int64_t step, double lr) {
+    Executor& executor = *own.executor;
     {
       const TraceSpan span("train", "compute");
-      parts_.runner.run(executor, parts_.inputs.gather(parts_.dfg, batch.sample),
-                        {{parts_.features_leaf(), batch_features(batch)}},
-                        {parts_.run.config.seed, static_cast<uint64_t>(step)});
-      if (learned != nullptr) {
-        spread_rows(executor.output("grad:" + learned->name), batch.sample.vertices.span(),
-                    Tensor(DType::f32, learned->shape, nullptr, parts_.learned_gradient));
+      std::vector<LeafValue> leaves = parts_.inputs.gather(parts_.dfg, batch.sample);
+      std::map<std::string, void*> in_place;
+      if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
+        std::move(own.rows.begin(), own.rows.end(), std::back_inserter(leaves));
+        for (LeafValue& learned : kinds->learned_rows(own.kinds)) leaves.push_back(std::move(learned));
+      } else {
+        in_place[parts_.features_leaf()] = batch_features(batch);
       }
+      parts_.runner.run(executor, leaves, in_place, {parts_.run.config.seed, static_cast<uint64_t>(step)});
+      spread_gradients(batch, own);
     }
     reads_ += {.batches = 1, .host = batch.sample.vertices.size()};
     parts_.learner.keep_loss(executor);
     parts_.learner.update(lr);
+  }
+
+  // Sets the gradient of learned rows: that of the rows which the batch has read, and 0 elsewhere.
+  void spread_gradients(const Batch& batch, const HostBatch& own) {
+    const auto spread = [&](const Parameter& p, float* gradient, std::span<const NodeId> rows) {
+      spread_rows(own.executor->output("grad:" + p.name), rows, Tensor(DType::f32, p.shape, nullptr, gradient));
+    };
+    if (parts_.learned != nullptr) spread(*parts_.learned, parts_.learned_gradient, batch.sample.vertices.span());
+    const KindTables* kinds = parts_.inputs.kinds();
+    for (size_t k = 0; kinds != nullptr && k < kinds->list().size(); ++k) {
+      const KindTable& table = kinds->list()[k];
+      if (table.learned != nullptr) spread(*table.learned, table.gradient, own.kinds.rows[k].span());
+    }
   }
 
   // Returns the rows of the vertices of the batch. Learned rows change with every step, so they are

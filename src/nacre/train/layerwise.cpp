@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
@@ -49,7 +50,8 @@ int64_t LayerwiseInference::end_of_block(const Layer& layer, int64_t begin) cons
   const Graph& graph = run_.dataset.graph;
   int64_t width = 1;
   for (const Node& node : layer.stage.dfg.nodes()) {
-    if (node.type.space.kind == SpaceKind::vertex) width = std::max(width, node.type.row_size());
+    const SpaceKind kind = node.type.space.kind;
+    if (kind == SpaceKind::vertex || kind == SpaceKind::kind) width = std::max(width, node.type.row_size());
   }
   const int64_t rows = std::max<int64_t>(1, options_.block_bytes / (width * 4));
   const auto weight = [&](int64_t v) { return (layer.stage.layer < 0 ? 0 : graph.row_ptr()[v]) + 2 * v; };
@@ -74,7 +76,7 @@ void LayerwiseInference::plan_layer(Layer& layer, const Sample& sample) {
   if (layer.runner) return;
   PlanOptions base;
   base.hoist = false;
-  const Blocks blocks(sample.blocks);
+  const Blocks blocks = inputs_.blocks(sample);
   const Dfg& dfg = layer.stage.dfg;
   const DeviceTraits traits = backend_->traits();
   const PlanOptions how = search_plan(dfg, blocks, base, {}).options;
@@ -84,11 +86,11 @@ void LayerwiseInference::plan_layer(Layer& layer, const Sample& sample) {
 int64_t LayerwiseInference::work_bytes(Layer& layer, int64_t begin) {
   const Sample sample = block_of(layer, begin, end_of_block(layer, begin));
   plan_layer(layer, sample);
-  const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
+  const std::unique_ptr<Executor> block = layer.runner->prepare(inputs_.blocks(sample));
   int64_t width = 8;  // degrees and ids take this width
   for (const StageValue& value : layer.stage.reads) width += row_size(value.dims);
-  if (reads_features(layer.stage.dfg)) width += run_.config.model.in_dim;
   int64_t bytes = sample.vertices.size() * width * 4 + block->arena_bytes();
+  if (reads_features(layer.stage.dfg)) bytes += inputs_.row_bytes(sample);
   // Adds the arrays of the blocks, what drawing them takes, and the forms that kernels walk.
   for (const Graph& g : sample.blocks) bytes += 2 * g.bytes() + g.num_edges() * 24 + (g.num_src() + g.num_dst()) * 24;
   return bytes;
@@ -112,11 +114,14 @@ void LayerwiseInference::run_block(Layer& layer, int64_t begin, int64_t end, con
   std::vector<LeafValue> leaves = inputs_.gather(stage.dfg, sample);
   for (const StageValue& value : stage.reads)
     leaves.push_back({"value." + value.name, gather_rows(tables_.at(value.name), sample.vertices.span())});
-  if (reads_features(stage.dfg)) leaves.push_back({features_leaf(), feature_rows(sample.vertices.span())});
+  if (reads_features(stage.dfg)) add_features(sample.vertices.span(), leaves);
+  const auto is_row = [&](const Node& node) {
+    return std::any_of(leaves.begin(), leaves.end(), [&](const LeafValue& leaf) { return leaf.name == node.name; });
+  };
   for (const Node& node : stage.dfg.nodes()) {
-    if (node.op == Op::param && node.name != features_leaf()) layer.runner->bind(node.name, parameter(node.name));
+    if (node.op == Op::param && !is_row(node)) layer.runner->bind(node.name, parameter(node.name));
   }
-  const std::unique_ptr<Executor> block = layer.runner->prepare(Blocks(sample.blocks));
+  const std::unique_ptr<Executor> block = layer.runner->prepare(inputs_.blocks(sample));
   layer.runner->run(*block, leaves, {}, {options_.seed, 0});
   for (const StageValue& value : stage.writes) {
     const int64_t width = row_size(value.dims);
@@ -143,7 +148,18 @@ std::string LayerwiseInference::features_leaf() const {
   return kinds.empty() ? "x" : learned_rows_name(kinds[0]);
 }
 
-bool LayerwiseInference::reads_features(const Dfg& dfg) const { return dfg.find_leaf(features_leaf()) >= 0; }
+bool LayerwiseInference::reads_features(const Dfg& dfg) const {
+  const KindTables* kinds = inputs_.kinds();
+  return dfg.find_leaf(kinds == nullptr ? features_leaf() : kinds->list().front().leaf) >= 0;
+}
+
+void LayerwiseInference::add_features(std::span<const NodeId> vertices, std::vector<LeafValue>& leaves) {
+  const KindTables* kinds = inputs_.kinds();
+  if (kinds == nullptr) return leaves.push_back({features_leaf(), feature_rows(vertices)});
+  const KindBatch batch = kinds->split(vertices);
+  for (LeafValue& rows : kinds->features(batch, true)) leaves.push_back(std::move(rows));
+  for (LeafValue& rows : kinds->learned_rows(batch)) leaves.push_back(std::move(rows));
+}
 
 void LayerwiseInference::run(const Tensor& features, const ParameterMemory& parameter, RowSource* source) {
   features_ = features;

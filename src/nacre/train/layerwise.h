@@ -31,7 +31,7 @@ class LayerwiseInference {
   // Returns the memory of a parameter, in the back end's memory.
   using ParameterMemory = std::function<void*(const std::string& parameter)>;
   // Computes all outputs on the host from the features of all vertices; values() are valid until
-  // the next run.
+  // the next run. Features of several kinds are those of the inputs, and `features` is not used.
   // If there is a source, the rows of feature_blocks() are looked up there, and `features` only
   // tells their size.
   void run(const Tensor& features, const ParameterMemory& parameter, RowSource* source = nullptr);
@@ -61,7 +61,9 @@ class LayerwiseInference {
   void run_block(Layer& layer, int64_t begin, int64_t end, const ParameterMemory& parameter);
   int64_t end_of_block(const Layer& layer, int64_t begin) const;
   Tensor feature_rows(std::span<const NodeId> ids);
-  // Returns the leaf of the features: an input, or the parameter of learned rows.
+  // Adds the rows that the vertices of a block read of the features.
+  void add_features(std::span<const NodeId> vertices, std::vector<LeafValue>& leaves);
+  // Returns the leaf of the features of one kind: an input, or the parameter of learned rows.
   std::string features_leaf() const;
   bool reads_features(const Dfg& dfg) const;
 

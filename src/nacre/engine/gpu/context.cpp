@@ -162,18 +162,18 @@ Step GpuContext::launch(const GpuFunction& function, int64_t blocks, cuda::Launc
   };
 }
 
-void GpuContext::gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows) {
+Step GpuContext::gather_step(const void* table, const NodeId* ids, void* out, const RowsOf& rows) {
   const cuda::Source source = cuda::gather_rows(rows.width);
   const int64_t threads = cuda::gather_threads(rows.count, rows.width);
   const cuda::GatherRowsParams params = {.table = table, .ids = ids, .out = out, .rows = rows.count};
-  launch(source, (threads + source.threads - 1) / source.threads, params)();
+  return launch(source, (threads + source.threads - 1) / source.threads, params);
 }
 
-void GpuContext::scatter_rows(const void* from, const NodeId* ids, void* table, const RowsOf& rows) {
+Step GpuContext::scatter_step(const void* from, const NodeId* ids, void* table, const RowsOf& rows) {
   const cuda::Source source = cuda::scatter_rows(rows.width);
   const int64_t threads = cuda::gather_threads(rows.count, rows.width);
   const cuda::ScatterRowsParams params = {.from = from, .ids = ids, .table = table, .rows = rows.count};
-  launch(source, (threads + source.threads - 1) / source.threads, params)();
+  return launch(source, (threads + source.threads - 1) / source.threads, params);
 }
 
 void GpuKernel::note(VariantChoice choice) const {

@@ -164,14 +164,21 @@ class GpuContext {
   // Prepares a product. A context with a parent releases it in its destructor.
   int prepare_gemm(const GemmShape& shape, bool tune);
 
-  // Queues a kernel that copies row ids[i] of a table of floats to row i of `out`.
+  // Queues a kernel that copies row ids[i] of a table of floats to row i of `out`; gather_step()
+  // returns the step that queues it.
   struct RowsOf {
     int64_t count, width;
   };
-  void gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows);
+  void gather_rows(const void* table, const NodeId* ids, void* out, const RowsOf& rows) {
+    gather_step(table, ids, out, rows)();
+  }
+  Step gather_step(const void* table, const NodeId* ids, void* out, const RowsOf& rows);
   // Queues a kernel that copies row i of `from` to row ids[i] of a table of floats. No id occurs
   // twice.
-  void scatter_rows(const void* from, const NodeId* ids, void* table, const RowsOf& rows);
+  void scatter_rows(const void* from, const NodeId* ids, void* table, const RowsOf& rows) {
+    scatter_step(from, ids, table, rows)();
+  }
+  Step scatter_step(const void* from, const NodeId* ids, void* table, const RowsOf& rows);
 
   // Returns the step that launches a kernel; it does nothing if there are no blocks. Throws if the
   // kernel takes other parameters.

@@ -1,4 +1,5 @@
 // Reference of the operations that cut and join rows, or sum over parts of them.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -100,8 +101,30 @@ void copy_rows(const ConstView& from, int64_t first, const View& to, int64_t at,
   });
 }
 
+// Copies the rows of vertices of one kind to or from the rows of v0.
+template <class T>
+void copy_kind(const ConstView& from, const View& to, const Array<NodeId>& rows, bool spread) {
+  const int64_t width = to.type.row_size();
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const int64_t listed = rows[i];
+    std::copy_n(static_cast<const T*>(from.data) + (spread ? i : listed) * width, width,
+                static_cast<T*>(to.data) + (spread ? listed : i) * width);
+  }
+}
+
+template <class T>
+void slice_rows(const Call<T>& c) {
+  const Space space = c.result.type.space;
+  if (space.kind == SpaceKind::kind) return copy_kind<T>(c.inputs[0], c.result, c.blocks.kind_rows(space), false);
+  copy_rows<T>(c.inputs[0], c.node.ints[0], c.result, 0, c.result.rows);
+}
+
 template <class T>
 void join_rows(const Call<T>& c) {
+  if (c.in_type(0).space.kind == SpaceKind::kind) {
+    for (const ConstView& in : c.inputs) copy_kind<T>(in, c.result, c.blocks.kind_rows(in.type.space), true);
+    return;
+  }
   int64_t at = 0;
   for (const ConstView& in : c.inputs) {
     copy_rows<T>(in, 0, c.result, at, in.rows);
@@ -129,7 +152,7 @@ bool run_shape(const Call<T>& call) {
     case Op::join_rows:
       return join_rows(call), true;
     case Op::slice_rows:
-      return copy_rows<T>(call.inputs[0], call.node.ints[0], call.result, 0, call.result.rows), true;
+      return slice_rows(call), true;
     default:
       return false;
   }
