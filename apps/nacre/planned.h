@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/train/batch_session.h"
+#include "nacre/train/ranked_batches.h"
 #include "nacre/train/ranked_session.h"
 #include "nacre/train/session.h"
 
@@ -17,9 +18,10 @@ class Planned {
   Planned(Dataset dataset, const RunConfig& config, bool evaluation);
 
   VertexModel& model() const { return *model_; }
-  Session* whole() const { return whole_; }            // null for mini-batches and several devices
-  BatchSession* batches() const { return batches_; }   // null for the whole graph
-  RankedSession* several() const { return several_; }  // null for one device
+  Session* whole() const { return whole_; }  // null for mini-batches and several devices
+  // null for the whole graph; with several devices, the session of rank 0
+  BatchSession* batches() const { return batches_; }
+  RankedSession* several() const { return several_; }  // null for one device and for mini-batches
   // Returns the plan. If there are several devices, it is the plan of the rank with the most edges.
   const Plan& plan() const;
   // Returns the device that plan() was made for.

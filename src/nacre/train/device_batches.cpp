@@ -57,10 +57,10 @@ class DeviceBatches : public BatchComputer {
     return make_device_sink(device, again ? again->device() : device);
   }
 
-  std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
+  std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key) override {
     const int64_t rows = sample.vertices.size();
     auto batch = std::make_shared<DeviceBatch>(*this);
-    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks), parts_.inputs.gather(parts_.dfg, sample),
+    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks), parts_.gather(sample, key),
                                             {{parts_.features_leaf(), rows * parts_.feature_width() * 4}});
     Backend& backend = batch->ready.executor->backend();
     batch->ids = backend.place(sample.vertices.data(), rows * 4);
@@ -78,7 +78,7 @@ class DeviceBatches : public BatchComputer {
     if (parts_.resident_features != nullptr) compiler.code(cuda::gather_rows(parts_.feature_width()));
     if (parts_.store != nullptr) parts_.store->ask_for_kernel(beside_ ? *beside_ : compiler);
     if (parts_.learned != nullptr) compiler.code(cuda::scatter_rows(parts_.feature_width()));
-    for (const Sample& sample : like) prepare(sample);
+    for (const Sample& sample : like) prepare(sample, {});
   }
 
   double device_seconds() override { return steps_.seconds(); }
@@ -99,7 +99,7 @@ class DeviceBatches : public BatchComputer {
         log_verbose(std::string("the device did not load a batch: ") + error.what());
       }
     }
-    void run(const Batch& batch, int64_t step, double lr) override { all.run(batch, *this, step, lr); }
+    void run(const Batch& batch, int64_t step, Finish finish) override { all.run(batch, *this, step, finish); }
 
     DeviceBatches& all;
     BlockRunner::Ready ready;
@@ -174,7 +174,7 @@ class DeviceBatches : public BatchComputer {
     loads_.add(main(), before, main().record());
   }
 
-  void run(const Batch& batch, DeviceBatch& own, int64_t step, double lr) {
+  void run(const Batch& batch, DeviceBatch& own, int64_t step, PreparedBatch::Finish finish) {
     Executor& executor = *own.ready.executor;
     const StepContext context{parts_.run.config.seed, static_cast<uint64_t>(step)};
     const TraceSpan span("train", "launch");
@@ -188,8 +188,7 @@ class DeviceBatches : public BatchComputer {
                                       static_cast<const NodeId*>(own.ids.get()), parts_.learned_gradient,
                                       {batch.sample.vertices.size(), parts_.feature_width()});
     }
-    parts_.learner.keep_loss(executor);
-    parts_.learner.update(lr);
+    finish(executor.pointer(executor.plan().dfg.output("loss")));
     steps_.add(main(), before, device_.backend()->mark());
     reads_ += own.reads;
     trace_numbers(

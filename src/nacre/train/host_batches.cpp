@@ -10,36 +10,36 @@ class HostBatches : public BatchComputer {
 
   std::unique_ptr<FeatureSink> make_sink() override { return make_host_sink(); }
   RowReads rows_read() override { return reads_; }
-  std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
-    return std::make_shared<HostBatch>(*this, parts_.runner.prepare(Blocks(sample.blocks)));
+  std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key) override {
+    return std::make_shared<HostBatch>(*this, parts_.runner.prepare(Blocks(sample.blocks)), key);
   }
 
  private:
   class HostBatch : public PreparedBatch {
    public:
-    HostBatch(HostBatches& all, std::unique_ptr<Executor> executor) : all_(all), executor_(std::move(executor)) {}
-    void run(const Batch& batch, int64_t step, double lr) override { all_.run(batch, *executor_, step, lr); }
+    HostBatch(HostBatches& all, std::unique_ptr<Executor> executor, const SampleKey& key)
+        : all_(all), executor_(std::move(executor)), key_(key) {}
+    void run(const Batch& batch, int64_t step, Finish finish) override {
+      all_.run(batch, *executor_, key_, step);
+      finish(executor_->pointer(executor_->plan().dfg.output("loss")));
+    }
 
    private:
     HostBatches& all_;
     std::unique_ptr<Executor> executor_;
+    SampleKey key_;
   };
 
-  void run(const Batch& batch, Executor& executor, int64_t step, double lr) {
+  void run(const Batch& batch, Executor& executor, const SampleKey& key, int64_t step) {
     const Parameter* learned = parts_.learned;
-    {
-      const TraceSpan span("train", "compute");
-      parts_.runner.run(executor, parts_.inputs.gather(parts_.dfg, batch.sample),
-                        {{parts_.features_leaf(), batch_features(batch)}},
-                        {parts_.run.config.seed, static_cast<uint64_t>(step)});
-      if (learned != nullptr) {
-        spread_rows(executor.output("grad:" + learned->name), batch.sample.vertices.span(),
-                    Tensor(DType::f32, learned->shape, nullptr, parts_.learned_gradient));
-      }
+    const TraceSpan span("train", "compute");
+    parts_.runner.run(executor, parts_.gather(batch.sample, key), {{parts_.features_leaf(), batch_features(batch)}},
+                      {parts_.run.config.seed, static_cast<uint64_t>(step)});
+    if (learned != nullptr) {
+      spread_rows(executor.output("grad:" + learned->name), batch.sample.vertices.span(),
+                  Tensor(DType::f32, learned->shape, nullptr, parts_.learned_gradient));
     }
     reads_ += {.batches = 1, .host = batch.sample.vertices.size()};
-    parts_.learner.keep_loss(executor);
-    parts_.learner.update(lr);
   }
 
   // Returns the rows of the vertices of the batch. Learned rows change with every step, so they are
