@@ -7,12 +7,13 @@
 
 #include "nacre/base/log.h"
 #include "nacre/train/batch_session.h"
+#include "ranks.h"
 
 namespace nacre::cli {
 namespace {
 
 const BatchSession* on_disk(VertexModel& session) {
-  const auto* batches = dynamic_cast<const BatchSession*>(&session);
+  const BatchSession* batches = batches_of(session);
   return batches != nullptr && batches->disk() != nullptr ? batches : nullptr;
 }
 

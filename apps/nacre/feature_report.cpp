@@ -10,6 +10,7 @@
 #include "nacre/tensor/dtype.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/feature_tiers.h"
+#include "ranks.h"
 
 namespace nacre::cli {
 namespace {
@@ -30,7 +31,7 @@ int64_t link_bytes(const FeatureTiers* tiers, const RowReads& rows) {
 }  // namespace
 
 std::string features_line(VertexModel& session) {
-  auto* batches = dynamic_cast<BatchSession*>(&session);
+  BatchSession* batches = batches_of(session);
   const FeatureTiers* tiers = batches == nullptr ? nullptr : batches->tiers();
   if (tiers == nullptr) return "";
   const RowReads rows = batches->rows_read();
@@ -101,7 +102,7 @@ ordered_json placements_json(const std::vector<JudgedPlacement>& methods) {
 }
 
 ordered_json features_json(VertexModel& session) {
-  auto* batches = dynamic_cast<BatchSession*>(&session);
+  BatchSession* batches = batches_of(session);
   if (batches == nullptr) return nullptr;
   const FeatureTiers* tiers = batches->tiers();
   const RowReads rows = batches->rows_read();

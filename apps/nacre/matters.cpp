@@ -50,6 +50,7 @@ bool uses_hidden(const S& s) {
 }
 
 bool in_batches(const S& s) { return s.config->mode == "minibatch"; }
+bool several(const S& s) { return s.config->ranks.several() || s.processes; }
 bool saint(const S& s) { return sampler_info(s.config->sampling.sampler).draws_subgraph; }
 bool searched(const S& s) { return s.config->plan == "auto" && !s.config->deterministic; }
 bool plan_is(const S& s, std::initializer_list<const char*> names) {
@@ -263,14 +264,18 @@ Rules rules_of_other_parts() {
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
       {{"--disable-pass"},
-       [](const S& s) { return leaves_out(s, {"choose_early_rows"}) && !s.config->ranks.several() && !s.processes; },
-       "choose_early_rows runs on several devices only",
+       [](const S& s) { return leaves_out(s, {"choose_early_rows"}) && !(several(s) && !in_batches(s)); },
+       "choose_early_rows runs on several devices only, on the whole graph",
        "leave it out, or add --devices"},
       // Commands that do not take --devices have options of these names with other meanings.
       {{"--shares", "--partition", "--halo-rows", "--comm-timeout", "--no-overlap"},
-       [](const S& s) { return s.takes_devices && !s.config->ranks.several() && !s.processes; },
+       [](const S& s) { return s.takes_devices && !several(s); },
        "is for several devices, but the run has one",
        "add --devices, or leave it out"},
+      {{"--partition", "--halo-rows", "--no-overlap"},
+       [](const S& s) { return s.takes_devices && in_batches(s); },
+       "is for devices that share the nodes of the graph, but mini-batches share out batches",
+       "leave it out, or leave out --mode minibatch"},
       {{"--comm"},
        [](const S& s) { return s.takes_devices && !s.launched; },
        "is for processes that mpirun or srun has started",
@@ -280,7 +285,7 @@ Rules rules_of_other_parts() {
        "is for one device, but --devices names several",
        "leave it out; --devices cpu:4,cpu:4 gives each device four threads"},
       {{"--no-plan-cache"},
-       [](const S& s) { return s.config->ranks.several() || s.processes; },
+       [](const S& s) { return several(s); },
        "has no effect, because plans for several devices are made by rules",
        "leave it out"},
       {{"--checkpoint-every", "--keep"},

@@ -56,7 +56,7 @@ void add_rank_options(Command command, RunConfig& c) {
           "--shares", [&ranks](const std::string& text) { take_shares(text, ranks); },
           "how much of the work each device gets: numbers, for example 1,2,4, or uniform, cores (threads and\n"
           "multiprocessors), flops (rate of products), frequency (clock) or auto (by predicted and measured\n"
-          "times); default: auto")
+          "times); default: auto; with --mode minibatch, numbers count the batches of a step")
       .group("Several devices");
   command
       .add_call(

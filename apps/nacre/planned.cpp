@@ -17,23 +17,30 @@ Planned::Planned(Dataset dataset, const RunConfig& config, bool evaluation) {
                     "holds users and items, but nacre plan and nacre explain show only models that classify nodes",
                     "train a recommender with nacre train --model lightgcn; its memory is printed first");
   }
-  if (config.ranks.several()) {
-    auto session = std::make_unique<RankedSession>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
+  const SessionNeeds needs{.evaluation = evaluation};
+  if (config.mode == "minibatch") {
+    if (config.ranks.several()) {
+      auto session = std::make_unique<RankedBatchSession>(std::move(dataset), config, needs);
+      batches_ = &session->own();
+      model_ = std::move(session);
+    } else {
+      auto session = std::make_unique<BatchSession>(std::move(dataset), config, needs);
+      batches_ = session.get();
+      model_ = std::move(session);
+    }
+    trial_ = batches_->trial_batches(1);
+    NACRE_CHECK(!trial_.empty(), "there is no batch to plan on");
+    leaves_ = batches_->leaves(batches_->dfg(), trial_[0]);
+    blocks_ = std::make_unique<Blocks>(batches_->blocks(trial_[0]));
+    views_ = std::make_shared<GraphViews>();
+  } else if (config.ranks.several()) {
+    auto session = std::make_unique<RankedSession>(std::move(dataset), config, needs);
     several_ = session.get();
     blocks_ = std::make_unique<Blocks>(largest().part().blocks);
     views_ = largest().setup().views;
     model_ = std::move(session);
-  } else if (config.mode == "minibatch") {
-    auto session = std::make_unique<BatchSession>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
-    batches_ = session.get();
-    trial_ = session->trial_batches(1);
-    NACRE_CHECK(!trial_.empty(), "there is no batch to plan on");
-    leaves_ = session->leaves(session->dfg(), trial_[0]);
-    blocks_ = std::make_unique<Blocks>(session->blocks(trial_[0]));
-    views_ = std::make_shared<GraphViews>();
-    model_ = std::move(session);
   } else {
-    auto session = std::make_unique<Session>(std::move(dataset), config, SessionNeeds{.evaluation = evaluation});
+    auto session = std::make_unique<Session>(std::move(dataset), config, needs);
     whole_ = session.get();
     blocks_ = std::make_unique<Blocks>(session->blocks());
     views_ = session->views();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/train/batch_session.h"
+#include "nacre/train/ranked_batches.h"
 #include "nacre/train/ranked_session.h"
 #include "nacre/train/session.h"
 
@@ -19,8 +20,11 @@ class Planned {
   VertexModel& model() const { return *model_; }
   // Returns null if the run has mini-batches or several devices.
   Session* whole() const { return whole_; }
-  BatchSession* batches() const { return batches_; }   // null if the run has no mini-batches
-  RankedSession* several() const { return several_; }  // null if the run has one device
+  // Returns null if the run has no mini-batches. If it has several devices, this is the session of
+  // rank 0.
+  BatchSession* batches() const { return batches_; }
+  // Returns null if the run has one device or mini-batches.
+  RankedSession* several() const { return several_; }
   // Returns the plan. If there are several devices, it is the plan of the rank with the most edges.
   const Plan& plan() const;
   // Returns the device that plan() was made for.

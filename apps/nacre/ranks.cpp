@@ -17,6 +17,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/base/printable.h"
 #include "nacre/device/device.h"
+#include "nacre/train/ranked_batches.h"
 #include "nacre/train/ranked_session.h"
 #include "options.h"
 #include "terminal.h"
@@ -26,63 +27,80 @@ namespace {
 
 constexpr double kLongTimeout = 1e6;  // a timeout must be shorter than this many seconds
 
-RankedSession* ranked(VertexModel& session) { return dynamic_cast<RankedSession*>(&session); }
+RankedModel* ranked(VertexModel& session) { return dynamic_cast<RankedModel*>(&session); }
 
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 }  // namespace
 
+BatchSession* batches_of(VertexModel& session) {
+  if (auto* several = dynamic_cast<RankedBatchSession*>(&session)) return &several->own();
+  return dynamic_cast<BatchSession*>(&session);
+}
+
 std::string device_text(const VertexModel& session) {
-  const auto* several = dynamic_cast<const RankedSession*>(&session);
+  const auto* several = dynamic_cast<const RankedModel*>(&session);
   if (several == nullptr) return session.device().name();
   std::string text;
   for (const RankDevice& rank : several->devices()) text += (text.empty() ? "" : ",") + rank.text;
   return text;
 }
 
+namespace {
+
+// Returns the figures of a rank that owns a part of the graph.
+nlohmann::ordered_json part_json(const RankedSession& session, const RankFigures& rank, int r) {
+  const std::vector<PartTime>& predicted = session.predicted();
+  const auto ms = [](double seconds) { return nlohmann::ordered_json(seconds * 1e3); };
+  const bool known = !predicted.empty();
+  return {{"nodes", rank.vertices},
+          {"edges", rank.edges},
+          {"halo_nodes", rank.halo},
+          {"step_planned_bytes", rank.planned_received},
+          {"step_received_bytes", rank.received},
+          {"kernels_ms", rank.kernel_seconds * 1e3},
+          {"predicted_kernels_ms", known ? ms(predicted[r].compute) : nullptr},
+          {"predicted_exchange_ms", known ? ms(predicted[r].communicate) : nullptr},
+          {"exchange_ms", ms(rank.times.exchanging() / std::max<double>(1, rank.times.count))}};
+}
+
+}  // namespace
+
 nlohmann::ordered_json ranks_json(VertexModel& session) {
-  RankedSession* several = ranked(session);
+  RankedModel* several = ranked(session);
   if (several == nullptr) return {};
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  const std::vector<double>& shares = several->shares();
   const std::vector<RankFigures> figures = several->figures();
-  const std::vector<PartTime>& predicted = several->predicted();
-  const auto ms = [](double seconds) { return nlohmann::ordered_json(seconds * 1e3); };
+  const auto* parts = dynamic_cast<const RankedSession*>(several);
+  const auto* batches = dynamic_cast<const RankedBatchSession*>(several);
   for (int r = 0; r < several->ranks(); ++r) {
     const RankFigures& rank = figures[r];
-    const bool known = !predicted.empty();
     list.push_back({{"device", several->devices()[r].text},
                     {"precision", several->devices()[r].precision},
-                    {"share", shares[r]},
-                    {"nodes", rank.vertices},
-                    {"edges", rank.edges},
-                    {"halo_nodes", rank.halo},
+                    {"share", several->shares()[r]},
                     {"planned_mb", static_cast<double>(rank.device_bytes) / (1 << 20)},
                     {"sent_mb", static_cast<double>(rank.sent) / (1 << 20)},
-                    {"step_planned_bytes", rank.planned_received},
-                    {"step_received_bytes", rank.received},
-                    {"kernels_ms", rank.kernel_seconds * 1e3},
-                    {"predicted_kernels_ms", known ? ms(predicted[r].compute) : nullptr},
-                    {"predicted_exchange_ms", known ? ms(predicted[r].communicate) : nullptr},
-                    {"exchange_ms", ms(rank.times.exchanging() / std::max<double>(1, rank.times.count))},
                     {"step_s", rank.times.steps},
                     {"computing_s", rank.times.computing()},
                     {"communication_s", rank.times.communication},
                     {"reduction_s", rank.times.reduction},
                     {"waiting_s", rank.times.waiting}});
+    if (parts != nullptr) list.back().update(part_json(*parts, rank, r));
+    if (batches != nullptr) list.back()["step_batches"] = batches->counts()[r];
   }
   return list;
 }
 
 nlohmann::ordered_json halo_rows_json(VertexModel& session) {
-  RankedSession* several = ranked(session);
+  const auto* several = dynamic_cast<const RankedSession*>(&session);
   if (several == nullptr) return {};
   return nlohmann::ordered_json::parse(placement_json(several->placement()));
 }
 
 void say_ranks(VertexModel& session, bool json) {
-  RankedSession* several = ranked(session);
+  RankedModel* several = ranked(session);
   if (several == nullptr) return;
+  const auto* parts = dynamic_cast<const RankedSession*>(several);
   const std::vector<RankFigures> figures = several->figures();
   for (int r = 0; r < several->ranks(); ++r) {
     const RankTimes& t = figures[r].times;
@@ -92,10 +110,9 @@ void say_ranks(VertexModel& session, bool json) {
                          r, several->devices()[r].text, share(t.computing(), t.steps), share(t.communication, t.steps),
                          share(t.reduction, t.steps), share(t.waiting, t.steps),
                          human_bytes(static_cast<double>(figures[r].sent))));
-    const std::vector<PartTime>& predicted = several->predicted();
-    if (predicted.empty() || figures[r].kernel_seconds <= 0) continue;
+    if (parts == nullptr || parts->predicted().empty() || figures[r].kernel_seconds <= 0) continue;
     say_line(json, fmt::format("rank {}: kernels were predicted to take {} per step, and took {}", r,
-                               human_seconds(predicted[r].compute), human_seconds(figures[r].kernel_seconds)));
+                               human_seconds(parts->predicted()[r].compute), human_seconds(figures[r].kernel_seconds)));
   }
 }
 
@@ -201,10 +218,6 @@ void take_processes(MpiRanks& processes, RunConfig& config) {
   std::vector<std::string>& devices = config.ranks.devices;
   const auto size = static_cast<size_t>(processes.size());
   const bool grouped = !config.ranks.processes.empty();
-  if (config.mode == "minibatch") {
-    throw UserError("--mode minibatch", "several processes train on the whole graph, not in mini-batches",
-                    "start nacre without mpirun");
-  }
   if (devices.empty()) devices = own_devices(processes, config);
   if (grouped && config.ranks.comm == "nccl")
     throw UserError("--comm nccl", "connects processes that drive one GPU each",

@@ -9,8 +9,14 @@
 #include "nacre/cluster/mpi.h"
 #include "nacre/train/vertex_model.h"
 
+namespace nacre {
+class BatchSession;
+}
+
 namespace nacre::cli {
 
+// Returns the session of mini-batches on one device, or that of rank 0; null for the whole graph.
+BatchSession* batches_of(VertexModel& session);
 // Returns the device of a session, or the devices of its ranks as the user wrote them.
 std::string device_text(const VertexModel& session);
 // Returns the figures of all ranks for --json; null if there is one device.

@@ -28,11 +28,11 @@ std::string what_runs(const Summary& s) {
   std::string text = fmt::format("{} on {}: {} of {}, {}, {}", strong(c.model.model), strong(printable(d.name)),
                                  counted(c.model.layers, "layer"), c.model.hidden, counted(d.num_nodes(), "node"),
                                  counted(d.graph.num_edges(), "edge"));
-  const int64_t steps = model.steps_per_epoch();
+  const int64_t batches = model.batches_per_epoch();
   return text +
          (s.planned->batches() == nullptr
               ? "; the whole graph in one step"
-              : fmt::format("; {} of {} an epoch", counted(steps, "mini-batch", "mini-batches"), c.batch_size)) +
+              : fmt::format("; {} of {} an epoch", counted(batches, "mini-batch", "mini-batches"), c.batch_size)) +
          "\n";
 }
 

@@ -25,7 +25,7 @@ nlohmann::json fullest_of(const ResourceUse& use) {
 double device_peak(const VertexModel& session) { return static_cast<double>(session.device().peak_bytes()); }
 
 Shares shares_of(VertexModel& session) {
-  auto* batches = dynamic_cast<BatchSession*>(&session);
+  BatchSession* batches = batches_of(session);
   if (batches == nullptr) return {};
   const StepTimes t = batches->step_times();
   if (t.all() <= 0) return {};

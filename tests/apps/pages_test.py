@@ -84,7 +84,7 @@ class Pages(cli.CliTest):
         self.assertEqual(self.run_page("quick_start.md"), 12)
 
     def test_minibatches(self):
-        self.assertEqual(self.run_page("minibatches.md"), 5)
+        self.assertEqual(self.run_page("minibatches.md"), 6)
 
     def test_plans(self):
         self.assertEqual(self.run_page("plans.md"), 12)

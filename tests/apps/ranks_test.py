@@ -271,7 +271,6 @@ class Threads(RankTest):
         self.refused(*two, "--halo-rows", "lat", says="did you mean 'late'")
         for seconds in ("0", "-1", "nan", "inf"):
             self.refused(*two, f"--comm-timeout={seconds}", says="--comm-timeout")
-        self.refused(*two, "--mode", "minibatch", says="not in mini-batches")
         self.refused(*two, "--device", "cpu", says="--device: is for one device, but --devices names several")
         self.refused(*two, "--threads", 2, says="--threads: is for one device")
         self.refused(*two, "--no-plan-cache", says="plans for several devices are made by rules")
@@ -382,7 +381,6 @@ class Processes(LaunchedTest):
                                 ((*train, "--devices", "cpu:1+"), "is no device"),
                                 ((*train, "--devices", "cpu:1+cpu:1", "--comm", "nccl"), "one GPU each"),
                                 ((*train, *devices(2), "--threads", 1), "--threads"),
-                                ((*train, "--mode", "minibatch"), "not in mini-batches"),
                                 ((*train, "--seeds", "0,1"), "--seeds")):
             result = self.launch(2, *arguments)
             self.assertEqual(result.code, 2, f"{arguments}\n{result}")

@@ -89,7 +89,6 @@ class SeveralDevices(Test):
             self.refused("plan", *GCN, *RANKS, *option, says="is for one device")
         self.refused("plan", *GCN, *RANKS, "--device", "cpu", says="--devices names several")
         self.refused("plan", *GCN, "--halo-rows", "late", says="is for several devices")
-        self.refused("explain", *GCN, *RANKS, "--mode", "minibatch", says="not in mini-batches")
         self.refused("plan", *GCN, "--devices", "cpu:1,cuda:77", says="cuda")
 
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "nacre/base/error.h"
+#include "nacre/base/tasks.h"
+#include "nacre/base/thread_team.h"
 
 namespace nacre {
 namespace {
@@ -119,6 +121,19 @@ TEST(FunctionRef, CallsWhatItRefersTo) {
   EXPECT_EQ(ref(3), 5);
   const FunctionRef<int(int)> copy = ref;
   EXPECT_EQ(copy(1), 6);
+}
+
+TEST(BackgroundTasks, BelongToTheTeamOfTheirMaker) {
+  set_num_threads(4);
+  std::atomic<int> threads = 0;
+  {
+    const ThreadTeam team(2);
+    BackgroundTasks tasks;
+    ASSERT_EQ(tasks.workers(), 1);
+    ASSERT_TRUE(tasks.post([&] { threads = num_threads(); }));
+  }
+  EXPECT_EQ(threads, 2);
+  set_num_threads(2);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -431,6 +432,29 @@ TEST(Options, MistakesAreNamed) {
   const std::vector<NodeId> twice = {1, 2, 1}, outside = {12};
   EXPECT_THROW(sampler.sample(twice, {}), InternalError);
   EXPECT_THROW(sampler.sample(outside, {}), InternalError);
+}
+
+TEST(BatchOrder, RanksTakeEveryBatchOnce) {
+  std::vector<NodeId> ids(73);
+  std::iota(ids.begin(), ids.end(), NodeId{0});
+  BatchOrder whole(ids, 5, 9, true);
+  whole.begin_epoch(3);
+  const std::vector<int64_t> counts = {2, 0, 1, 3};
+  std::vector<int> taken(static_cast<size_t>(whole.num_batches()), 0);
+  int64_t begin = 0;
+  for (const int64_t count : counts) {
+    BatchOrder own(ids, 5, 9, true, {6, begin, count});
+    own.begin_epoch(3);
+    EXPECT_EQ(own.all_batches(), whole.num_batches());
+    for (int64_t i = 0; i < own.num_batches(); ++i) {
+      const int64_t number = own.number(i);
+      ++taken[static_cast<size_t>(number)];
+      EXPECT_EQ(own.before(number), i);
+      EXPECT_TRUE(std::ranges::equal(own.batch(i), whole.batch(number)));
+    }
+    begin += count;
+  }
+  EXPECT_EQ(taken, std::vector<int>(taken.size(), 1));
 }
 
 TEST(BatchOrder, EveryIdOnceAndTheSameOrderForTheSameEpoch) {

@@ -176,7 +176,7 @@ TEST_P(Loader, TheLastBatchTakenStaysWhenAnotherEpochBegins) {
   for (const LoaderOptions& options : few_options()) {
     SCOPED_TRACE(text(options));
     std::atomic<int64_t> prepared{0};
-    Bench bench(options, neighbours(), [&](const Sample&) {
+    Bench bench(options, neighbours(), [&](const Sample&, const SampleKey&) {
       ++prepared;
       return nullptr;
     });
@@ -201,7 +201,7 @@ TEST_P(Loader, TheNextEpochIsMadeReadyWhereOneFollows) {
   if (GetParam() == 1) return;
   for (const bool more : {false, true}) {
     std::atomic<int> prepared{0};
-    Bench bench({.in_flight = 2}, neighbours(), [&](const Sample&) {
+    Bench bench({.in_flight = 2}, neighbours(), [&](const Sample&, const SampleKey&) {
       ++prepared;
       return nullptr;
     });
@@ -218,7 +218,7 @@ TEST_P(Loader, TheNextEpochIsMadeReadyWhereOneFollows) {
 TEST_P(Loader, ErrorsOfTheNextEpochWaitForTheirTurn) {
   for (const LoaderOptions& options : few_options()) {
     SCOPED_TRACE(text(options));
-    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
+    Bench bench(options, neighbours(), [](const Sample& sample, const SampleKey&) -> std::shared_ptr<PreparedBatch> {
       BatchOrder seeds = Bench::order();
       seeds.begin_epoch(3);
       const auto wrong = seeds.batch(1);
@@ -286,7 +286,7 @@ TEST_P(Loader, SlowSinksHoldNothingUpButThemselves) {
 TEST_P(Loader, WorkersPrepareWhatNobodyAskedForYet) {
   if (GetParam() == 1) return;
   std::atomic<int> prepared{0};
-  Bench bench({.in_flight = 2}, neighbours(), [&](const Sample&) {
+  Bench bench({.in_flight = 2}, neighbours(), [&](const Sample&, const SampleKey&) {
     ++prepared;
     return nullptr;
   });
@@ -300,7 +300,7 @@ TEST_P(Loader, WorkersPrepareWhatNobodyAskedForYet) {
 // What a hook made of a sample: the sum of its vertices' numbers.
 struct Summed : PreparedBatch {
   explicit Summed(int64_t s) : sum(s) {}
-  void run(const Batch&, int64_t, double) override {}
+  void run(const Batch&, int64_t, Finish) override {}
   int64_t sum;
 };
 
@@ -309,7 +309,7 @@ TEST_P(Loader, TheHookSeesEverySampleOnce) {
     SCOPED_TRACE(text(options));
     std::mutex mutex;
     std::multiset<int64_t> seen;
-    Bench bench(options, neighbours(), [&](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
+    Bench bench(options, neighbours(), [&](const Sample& sample, const SampleKey&) -> std::shared_ptr<PreparedBatch> {
       int64_t sum = 0;
       // Loops inside the hook have their threads.
       std::atomic<int64_t> parallel_sum{0};
@@ -338,7 +338,7 @@ TEST_P(Loader, TheHookSeesEverySampleOnce) {
 TEST_P(Loader, ErrorsReachTheCallerInOrder) {
   for (const LoaderOptions& options : all_options({0, 3})) {
     SCOPED_TRACE(text(options));
-    Bench bench(options, neighbours(), [](const Sample& sample) -> std::shared_ptr<PreparedBatch> {
+    Bench bench(options, neighbours(), [](const Sample& sample, const SampleKey&) -> std::shared_ptr<PreparedBatch> {
       // Every batch of the first epoch but its first one; what is wrong with it can be seen from
       // its seeds.
       BatchOrder seeds = Bench::order();
@@ -479,7 +479,7 @@ TEST_P(Loader, ComputationGoesOnBesideIt) {
 TEST_P(Loader, TimesAreKept) {
   for (const LoaderOptions& options : all_options({0, 3})) {
     SCOPED_TRACE(text(options));
-    Bench bench(options, neighbours(), [](const Sample&) {
+    Bench bench(options, neighbours(), [](const Sample&, const SampleKey&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return nullptr;
     });

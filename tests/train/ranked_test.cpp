@@ -342,9 +342,6 @@ TEST(RankedSession, RefusesWhatDoesNotFit) {
   RunConfig shares = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
   shares.ranks.shares = {1};
   EXPECT_USER_ERROR(make(shares), "has 1 number for 2 devices");
-  RunConfig batches = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
-  batches.mode = "minibatch";
-  EXPECT_USER_ERROR(make(batches), "not in mini-batches");
   RunConfig small = with_ranks(small_run("gcn"), {"cpu:1", "cpu:1"});
   small.memory_limit = 1000;
   EXPECT_USER_ERROR(RankedSession(data, small, {}).start(), "memory");

@@ -69,23 +69,17 @@ Arena& arena() {
   return *g_arena;
 }
 
-// Makes the calling thread a member of a team while this object lives.
-class Membership {
- public:
-  explicit Membership(Arena* team) : before_(t_team) { t_team = team; }
-  ~Membership() { t_team = before_; }
-  Membership(const Membership&) = delete;
-  Membership& operator=(const Membership&) = delete;
-
- private:
-  Arena* before_;
-};
-
 }  // namespace
 
 ThreadTeam::ThreadTeam(int threads) : arena_(make_arena(threads)), before_(t_team) { t_team = arena_.get(); }
 
 ThreadTeam::~ThreadTeam() { t_team = before_; }
+
+Arena* current_team() { return t_team; }
+
+TeamMember::TeamMember(Arena* team) : before_(t_team) { t_team = team; }
+
+TeamMember::~TeamMember() { t_team = before_; }
 
 void set_num_threads(int threads) {
   NACRE_CHECK(threads >= 1, "thread count must be positive");
@@ -113,7 +107,7 @@ void parallel_tasks(int64_t n, FunctionRef<void(int64_t)> body) {
   if (t_team == nullptr) return arena().loop(n, body);
   // Threads of the team do not know that they belong to it, and body may start loops of its own.
   t_team->loop(n, [team = t_team, body](int64_t i) {
-    const Membership member(team);
+    const TeamMember member(team);
     body(i);
   });
 }

@@ -9,6 +9,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/thread_team.h"
 
 namespace nacre {
 
@@ -19,7 +20,8 @@ struct BackgroundTasks::Queue {
   std::condition_variable idle;
   std::list<std::function<void()>> tasks;
   int running = 0;
-  bool refused = false;  // the system could not start a thread
+  bool refused = false;          // the system could not start a thread
+  Arena* team = current_team();  // loops inside of tasks use the threads of this team
 
   // Runs the first waiting task on a worker's thread. Tasks hand their errors to whoever waits for
   // their results, so an exception that arrives here is a bug in Nacre: it becomes a warning, and
@@ -32,6 +34,7 @@ struct BackgroundTasks::Queue {
     ++running;
     lock.unlock();
     try {
+      const TeamMember member(team);
       mine.front()();
     } catch (const std::exception& e) {
       log_warning(std::string("a background task failed: ") + e.what());

@@ -10,7 +10,8 @@ namespace nacre {
 
 class BackgroundTasks {
  public:
-  // The number of workers is num_threads() - 1 at this moment.
+  // The number of workers is num_threads() - 1 at this moment. If the calling thread has a team
+  // (thread_team.h), tasks count as members of it, and the team must outlive this object.
   BackgroundTasks();
   // Waits until all posted tasks have run.
   ~BackgroundTasks();

@@ -23,4 +23,19 @@ class ThreadTeam {
   Arena* before_;  // the team that the thread had before, or null
 };
 
+// Returns the threads of the team that the calling thread belongs to; null if it belongs to none.
+Arena* current_team();
+
+// Makes the calling thread a member of a team while this object lives. The team must outlive it.
+class TeamMember {
+ public:
+  explicit TeamMember(Arena* team);
+  ~TeamMember();
+  TeamMember(const TeamMember&) = delete;
+  TeamMember& operator=(const TeamMember&) = delete;
+
+ private:
+  Arena* before_;
+};
+
 }  // namespace nacre

@@ -79,6 +79,8 @@ class Backend {
   virtual void read(void* host, const void* from, int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void clear(void* to, int64_t bytes) = 0;
+  // Adds `count` numbers to those at `to`.
+  virtual void add(float* to, const float* from, int64_t count) = 0;
   // Returns the bytes of the forms of graphs that this back end holds, for the memory bill.
   virtual int64_t graph_bytes() const = 0;
 

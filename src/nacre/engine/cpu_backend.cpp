@@ -41,6 +41,11 @@ class CpuBackend : public Backend {
     auto* data = static_cast<char*>(to);
     parallel_for(bytes, 1 << 20, [&](int64_t b, int64_t e) { std::memset(data + b, 0, static_cast<size_t>(e - b)); });
   }
+  void add(float* to, const float* from, int64_t count) override {
+    parallel_for(count, 1 << 16, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) to[i] += from[i];
+    });
+  }
   int64_t graph_bytes() const override { return views_->bytes(); }
 
   void begin_step(const StepContext& step) override { step_ = step; }

@@ -7,13 +7,17 @@
 
 namespace nacre {
 
-BatchOrder::BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle)
-    : ids_(std::move(ids)), batch_size_(batch_size), seed_(seed), shuffle_(shuffle) {
+int64_t BatchPart::taken(int64_t batches) const {
+  return batches / group * count + std::clamp<int64_t>(batches % group - begin, 0, count);
+}
+
+BatchOrder::BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle, const BatchPart& part)
+    : ids_(std::move(ids)), batch_size_(batch_size), seed_(seed), shuffle_(shuffle), part_(part) {
   if (batch_size < 1) throw UserError("--batch-size", "must be at least 1");
   begin_epoch(0);
 }
 
-int64_t BatchOrder::num_batches() const { return (ids_.size() + batch_size_ - 1) / batch_size_; }
+int64_t BatchOrder::all_batches() const { return (ids_.size() + batch_size_ - 1) / batch_size_; }
 
 void BatchOrder::begin_epoch(uint64_t epoch) {
   order_.assign(ids_.begin(), ids_.end());
@@ -29,7 +33,7 @@ void BatchOrder::begin_epoch(uint64_t epoch) {
 
 std::span<const NodeId> BatchOrder::batch(int64_t index) const {
   NACRE_CHECK(index >= 0 && index < num_batches(), "the epoch has no batch of this number");
-  const int64_t begin = index * batch_size_;
+  const int64_t begin = number(index) * batch_size_;
   const int64_t count = std::min(batch_size_, ids_.size() - begin);
   return {order_.data() + begin, static_cast<size_t>(count)};
 }

@@ -148,14 +148,35 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
+// BatchPart: the batches that one of several ranks takes. Of every `group` batches of an epoch that
+// follow one another, the rank takes `count`, from number `begin` of the group on.
+struct BatchPart {
+  int64_t group = 1;
+  int64_t begin = 0;
+  int64_t count = 1;
+
+  // Returns how many of the first `batches` batches of an epoch the rank takes.
+  int64_t taken(int64_t batches) const;
+  // Returns the number in the epoch of the rank's batch `index`.
+  int64_t number(int64_t index) const { return index / count * group + begin + index % count; }
+};
+
 // BatchOrder: the seeds of the batches of an epoch. It puts `ids` in an order drawn from (seed,
-// epoch), and cuts them into runs of `batch_size`.
+// epoch), and cuts them into runs of `batch_size`. If several ranks share the batches, the order of
+// a rank has its own batches only, numbered from 0 on.
 class BatchOrder {
  public:
-  BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle);
-  int64_t num_batches() const;
+  BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle, const BatchPart& part = {});
+  int64_t num_batches() const { return part_.taken(all_batches()); }
+  // Returns the number of batches that all ranks have together.
+  int64_t all_batches() const;
   void begin_epoch(uint64_t epoch);
   std::span<const NodeId> batch(int64_t index) const;
+  // Returns the number in the epoch of batch `index` of this order. It is part of the key of the
+  // batch's sample, so that batches do not depend on the number of ranks.
+  int64_t number(int64_t index) const { return part_.number(index); }
+  // Returns how many batches of this order have a smaller number in the epoch than `number`.
+  int64_t before(int64_t number) const { return part_.taken(number); }
 
  private:
   Array<NodeId> ids_;
@@ -163,6 +184,7 @@ class BatchOrder {
   int64_t batch_size_;
   uint64_t seed_;
   bool shuffle_;
+  BatchPart part_;
 };
 
 // Returns the block of all in-edges of `destinations`, which must be distinct. Inference layer by

@@ -83,10 +83,10 @@ void LoaderContext::look_up(BatchTurn batch, int64_t first, std::span<const Node
   source->look_up(batch, first, ids, to, row_bytes);
 }
 
-void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoch, std::vector<Subtask>& ready) {
+void BatchJob::start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready) {
   index_ = index;
   seeds_ = seeds;
-  epoch_ = epoch;
+  key_ = key;
   ids_.resize(context_.hops);
   hop_end_.assign(context_.hops, 0);
   known_ = 0;
@@ -96,13 +96,13 @@ void BatchJob::start(int64_t index, std::span<const NodeId> seeds, uint64_t epoc
   chunks_found_ = 0;
   lookups_ = 0;
   making_room_ = sending_ = has_buffer_ = released_ = false;
-  rows_here_ = context_.source == nullptr || context_.source->ready({epoch_, index_});
+  rows_here_ = context_.source == nullptr || context_.source->ready({key_.epoch, index_});
   reindexed_ = 0;
   prepare_given_ = prepared_ = false;
   pending_ = 0;
   error_ = nullptr;
   batch_ = {};
-  batch_.index = index;
+  batch_.index = static_cast<int64_t>(key.batch);
   emit({Subtask::Kind::pick}, ready);
 }
 
@@ -138,7 +138,7 @@ void BatchJob::run(const Subtask& task) {
       const auto hop = static_cast<size_t>(task.hop);
       const int64_t first = hop == 0 ? 0 : hop_end_[hop - 1];
       const std::span<const NodeId> ids(ids_[hop]);
-      context_.look_up({epoch_, index_}, task.begin,
+      context_.look_up({key_.epoch, index_}, task.begin,
                        ids.subspan(static_cast<size_t>(task.begin - first), static_cast<size_t>(task.end - task.begin)),
                        buffer_ + task.begin * context_.row_bytes);
       return;
@@ -160,7 +160,7 @@ void BatchJob::sample(const Subtask& task) {
     const StageSpan span(context_.clock, Stage::pick, task.hop);
     if (task.hop == 0) {
       if (!sampler_) sampler_ = context_.sampler.make_batch_sampler();
-      sampler_->begin(seeds_, {epoch_, static_cast<uint64_t>(index_)});
+      sampler_->begin(seeds_, key_);
     }
     sampler_->pick(task.hop);
     if (context_.options.relax) return;
@@ -182,7 +182,7 @@ void BatchJob::make_room(const Subtask& task) {
 void BatchJob::finish_sample() {
   const StageSpan span(context_.clock, Stage::prepare, 0);
   batch_.sample = sampler_->finish();
-  if (context_.prepare) batch_.prepared = context_.prepare(batch_.sample);
+  if (context_.prepare) batch_.prepared = context_.prepare(batch_.sample, key_);
 }
 
 // ---- dependencies
@@ -265,7 +265,7 @@ void BatchJob::advance(std::vector<Subtask>& ready) {
   const bool all_found = all_open() && found_ == open_;
   if (context_.source != nullptr && all_found && rows_here_ && !released_) {
     released_ = true;
-    context_.source->release({epoch_, index_});
+    context_.source->release({key_.epoch, index_});
   }
   const bool may_send = all_found || (context_.options.stream && (found_ - sent_) * context_.row_bytes >= kSendBytes);
   if (!making_room_ && !sending_ && may_send && found_ > sent_) {
@@ -280,7 +280,7 @@ void BatchJob::advance(std::vector<Subtask>& ready) {
 }
 
 void BatchJob::ask_for_rows(std::vector<Subtask>& ready) {
-  if (rows_here_ || failed() || !context_.source->ready({epoch_, index_})) return;
+  if (rows_here_ || failed() || !context_.source->ready({key_.epoch, index_})) return;
   rows_here_ = true;
   advance(ready);
 }

@@ -59,7 +59,8 @@ class BatchJob {
 
   // One thread at a time calls the following functions. They append the subtasks that can run now
   // to `ready`.
-  void start(int64_t index, std::span<const NodeId> seeds, uint64_t epoch, std::vector<Subtask>& ready);
+  // `index` counts the batches of the loader in the epoch of `key`.
+  void start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready);
   void done(const Subtask& task, std::vector<Subtask>& ready);
   // Says that a subtask will not run, because another one failed.
   void skipped() { --pending_; }
@@ -70,7 +71,7 @@ class BatchJob {
   // Returns whether no subtask is left to run.
   bool complete() const;
   // Returns the order in which batches are taken: the epoch, and the number of the batch in it.
-  std::pair<uint64_t, int64_t> turn() const { return {epoch_, index_}; }
+  std::pair<uint64_t, int64_t> turn() const { return {key_.epoch, index_}; }
   // Returns whether the source was asked for the rows of the batch and has not read them yet.
   bool waits_for_rows() const { return !rows_here_; }
   // Tells the job that nobody will take its batch.
@@ -101,7 +102,7 @@ class BatchJob {
   std::unique_ptr<BatchSampler> sampler_;  // made for the first batch and kept
   int64_t index_ = 0;
   std::span<const NodeId> seeds_;
-  uint64_t epoch_ = 0;
+  SampleKey key_;
   // For each hop: the vertices that it met first and whose rows are looked up. They are copied,
   // because the list of the sampler may move.
   std::vector<std::vector<NodeId>> ids_;

@@ -17,8 +17,8 @@ struct BatchLoader::State {
   }
 
   Batch serial_batch();
-  void serial_sample(int64_t index);
-  void serial_features(Batch& batch);
+  void serial_sample(int64_t index, const SampleKey& key);
+  void serial_features(int64_t index, Batch& batch);
   BatchOrder& order_of(uint64_t e) { return orders[e % 2]; }
   void make_following();
 
@@ -37,26 +37,28 @@ Batch BatchLoader::State::serial_batch() {
   NACRE_CHECK(next < order_of(epoch).num_batches(), "the epoch has no more batches");
   const int64_t begin = steady_ns();
   Batch batch;
-  batch.index = next++;
-  serial_sample(batch.index);
+  const int64_t index = next++;
+  batch.index = order_of(epoch).number(index);
+  const SampleKey key{epoch, static_cast<uint64_t>(batch.index)};
+  serial_sample(index, key);
   batch.sample = one_by_one->finish();
-  serial_features(batch);
+  serial_features(index, batch);
   {
     const StageSpan span(context.clock, Stage::prepare, 0);
-    if (context.prepare) batch.prepared = context.prepare(batch.sample);
+    if (context.prepare) batch.prepared = context.prepare(batch.sample, key);
   }
   context.clock.add_waited(steady_ns() - begin);
   return batch;
 }
 
-void BatchLoader::State::serial_sample(int64_t index) {
+void BatchLoader::State::serial_sample(int64_t index, const SampleKey& key) {
   if (!one_by_one) one_by_one = context.sampler.make_batch_sampler();
   for (int h = 0; h < context.hops; ++h) {
     {
       const StageSpan span(context.clock, Stage::pick, h);
       if (h == 0) {
         one_by_one->begin(context.sampler.draws_seeds() ? std::span<const NodeId>() : order_of(epoch).batch(index),
-                          {epoch, static_cast<uint64_t>(index)});
+                          key);
       }
       one_by_one->pick(h);
     }
@@ -69,7 +71,7 @@ void BatchLoader::State::serial_sample(int64_t index) {
   }
 }
 
-void BatchLoader::State::serial_features(Batch& batch) {
+void BatchLoader::State::serial_features(int64_t index, Batch& batch) {
   std::vector<NodeId> list;
   if (context.features.wanted) context.add_wanted(batch.sample.vertices.span(), list);
   const auto ids = context.features.wanted ? std::span<const NodeId>(list) : batch.sample.vertices.span();
@@ -80,7 +82,7 @@ void BatchLoader::State::serial_features(Batch& batch) {
     const StageSpan span(context.clock, Stage::lookup, 0);
     to = static_cast<char*>(context.sink.buffer(0, bytes + bytes / 8));
   }
-  const BatchTurn turn{epoch, batch.index};
+  const BatchTurn turn{epoch, index};
   if (context.source != nullptr) {
     const int64_t begin = steady_ns();
     context.source->wait(turn);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/base/function_ref.h"
 #include "nacre/sample/sample.h"
 #include "nacre/tensor/tensor.h"
 
@@ -85,12 +86,14 @@ struct Batch;
 class PreparedBatch {
  public:
   virtual ~PreparedBatch() = default;
-  // Runs step `step` of the session on the batch that this was made for, with learning rate `lr`.
-  virtual void run(const Batch& batch, int64_t step, double lr) = 0;
+  // Computes the gradient of the batch that this was made for, and then calls finish(loss), which
+  // may read the gradient and the loss where they lie. Random numbers depend on `step`.
+  using Finish = FunctionRef<void(const void* loss)>;
+  virtual void run(const Batch& batch, int64_t step, Finish finish) = 0;
 };
 
 struct Batch {
-  int64_t index = 0;  // number of the batch in its epoch
+  int64_t index = 0;  // number of the batch in its epoch, among those of all ranks
   Sample sample;
   // The rows of all sample.vertices (if LoaderFeatures::wanted is set: of the wanted vertices), in
   // the memory of the sink. They are valid until the next call of next().
@@ -111,7 +114,7 @@ struct LoaderTimes {
 class BatchLoader {
  public:
   // Does the work on a finished sample that does not need its features. Any thread may call it.
-  using Prepare = std::function<std::shared_ptr<PreparedBatch>(const Sample&)>;
+  using Prepare = std::function<std::shared_ptr<PreparedBatch>(const Sample&, const SampleKey&)>;
 
   // The sampler, the sink and the source of the features must outlive the loader.
   BatchLoader(const Sampler& sampler, BatchOrder order, LoaderFeatures features, FeatureSink& sink,
@@ -121,10 +124,10 @@ class BatchLoader {
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   int64_t num_batches() const;
-  // Lets batches `first` … num_batches() - 1 of the epoch come next. Batches of an earlier call
-  // that nobody took are dropped; the last batch that was taken stays valid. With `more`, the first
-  // batches of epoch + 1 are in flight beside the last ones of this epoch, and begin_epoch(epoch +
-  // 1) finds them there when all batches of this epoch were taken.
+  // Lets batches `first` … num_batches() - 1 of the loader's order come next. Batches of an earlier
+  // call that nobody took are dropped; the last batch that was taken stays valid. With `more`, the
+  // first batches of epoch + 1 are in flight beside the last ones of this epoch, and
+  // begin_epoch(epoch + 1) finds them there when all batches of this epoch were taken.
   void begin_epoch(uint64_t epoch, int64_t first = 0, bool more = false);
   // Returns the next batch in order. The batch that was returned before is over. Throws what a
   // subtask of the batch threw.

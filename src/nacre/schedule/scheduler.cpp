@@ -83,7 +83,8 @@ void Scheduler::start_up_to(int64_t end) {
     const BatchOrder& order = follows ? *following_ : *order_;
     const auto seeds = context_.sampler.draws_seeds() ? std::span<const NodeId>() : order.batch(index);
     BatchJob& job = job_of(started_);
-    job.start(index, seeds, follows ? epoch_ + 1 : epoch_, ready_);
+    const uint64_t epoch = follows ? epoch_ + 1 : epoch_;
+    job.start(index, seeds, {epoch, static_cast<uint64_t>(order.number(index))}, ready_);
     queue(job);
   }
   call_workers();

@@ -23,7 +23,7 @@ class SampledBatches : public BatchSequence {
   void next(std::vector<NodeId>& rows) override {
     if (turn_.index == order_.num_batches()) begin({turn_.epoch + 1, 0});
     drawer_->begin(sampler_.draws_seeds() ? std::span<const NodeId>() : order_.batch(turn_.index),
-                   {turn_.epoch, static_cast<uint64_t>(turn_.index)});
+                   {turn_.epoch, static_cast<uint64_t>(order_.number(turn_.index))});
     for (int hop = 0; hop < drawer_->hops(); ++hop) {
       drawer_->pick(hop);
       drawer_->insert(hop);

@@ -16,6 +16,7 @@ namespace nacre {
 
 class FeatureStore;
 class GpuDevice;
+class StepWeights;
 
 // What the batches of a session are computed with. The session owns all of it and keeps it.
 struct BatchParts {
@@ -31,7 +32,11 @@ struct BatchParts {
   const void* resident_features = nullptr;
   // The features in tiers of a device and the host; null if there are no tiers.
   const FeatureStore* store = nullptr;
+  // what the losses of batches are divided by; null: every batch is a step of its own
+  StepWeights* weights = nullptr;
 
+  // Returns the values of the leaves of a batch, without its features.
+  std::vector<LeafValue> gather(const Sample& sample, const SampleKey& key) const;
   // Returns the name of the leaf that holds the features of a batch's vertices.
   std::string features_leaf() const { return learned != nullptr ? learned->name : "x"; }
   int64_t feature_width() const { return run.config.model.in_dim; }
@@ -45,7 +50,7 @@ class BatchComputer {
   virtual std::unique_ptr<FeatureSink> make_sink() = 0;
   // Does the part of a batch's step that needs neither features nor weights. Any thread may call
   // this.
-  virtual std::shared_ptr<PreparedBatch> prepare(const Sample& sample) = 0;
+  virtual std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key) = 0;
   // Starts to compile the kernels that batches like these need, while the caller prepares other
   // things.
   virtual void ask_for_kernels(const std::vector<Sample>& /*like*/) {}

@@ -106,12 +106,18 @@ int64_t BatchInputs::all_row_bytes() const {
   return kinds_ ? kinds_->bytes() : run_.dataset.num_nodes() * run_.config.model.in_dim * 4;
 }
 
-// Returns weights that give the mean over the labelled training vertices of the batch. (A subgraph
-// holds other vertices, too.)
-Tensor BatchInputs::loss_weights(const Sample& sample) const {
-  const auto seeds = first(sample.vertices, sample.num_seeds);
-  double total = 0;
-  for (const NodeId v : seeds) total += counts_[v] != 0 ? run_.class_weight(v) : 0;
+double BatchInputs::weight_of(std::span<const NodeId> vertices) const {
+  double sum = 0;
+  for (const NodeId v : vertices) sum += counts_[v] != 0 ? run_.class_weight(v) : 0;
+  return sum;
+}
+
+// Returns weights that give the mean over the labelled training vertices of the batch, or what the
+// batch adds to the mean of its step. (A subgraph holds other vertices, too.)
+Tensor BatchInputs::loss_weights(const Sample& sample, const LossTotal& step) const {
+  const double total = step.weight
+                           ? *step.weight
+                           : weight_of(first(sample.vertices, sample.num_seeds)) * static_cast<double>(step.batches);
   Tensor t = run_.no_loss_weights(sample.num_seeds);
   const int64_t width = t.row_size();
   for (int64_t i = 0; i < sample.num_seeds; ++i) {
@@ -123,7 +129,7 @@ Tensor BatchInputs::loss_weights(const Sample& sample) const {
   return t;
 }
 
-Tensor BatchInputs::value(const Node& leaf, const Sample& sample) const {
+Tensor BatchInputs::value(const Node& leaf, const Sample& sample, const LossTotal& total) const {
   const std::string& name = leaf.name;
   const auto seeds = first(sample.vertices, sample.num_seeds);
   if (name == "label") {
@@ -132,7 +138,7 @@ Tensor BatchInputs::value(const Node& leaf, const Sample& sample) const {
     return t;
   }
   if (name == "target") return gather_rows(run_.dataset.targets, seeds);
-  if (name == "loss_weight") return loss_weights(sample);
+  if (name == "loss_weight") return loss_weights(sample, total);
   const auto layer = static_cast<size_t>(leaf.type.space.layer);
   if (leaf.type.space.kind == SpaceKind::vertex) {
     const bool last = layer >= sample.blocks.size();
@@ -160,11 +166,11 @@ bool is_feature_leaf(const std::string& name) { return name == "x" || name.start
 
 }  // namespace
 
-std::vector<LeafValue> BatchInputs::gather(const Dfg& dfg, const Sample& sample) const {
+std::vector<LeafValue> BatchInputs::gather(const Dfg& dfg, const Sample& sample, const LossTotal& total) const {
   std::vector<LeafValue> list;
   for (const Node& node : dfg.nodes()) {
     if (node.op != Op::input || is_feature_leaf(node.name) || node.name.starts_with("value.")) continue;
-    list.push_back({node.name, value(node, sample)});
+    list.push_back({node.name, value(node, sample, total)});
   }
   return list;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,16 @@ void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& t
 // edges. If there are no weights, every edge weighs 1.
 Tensor sum_at(const Graph& graph, End end, const Array<float>& weight);
 
+// What the loss of a batch is divided by. A batch that is a step of its own has the mean over its
+// labelled training vertices. If several batches make up a step, their losses add up to the loss of
+// the step.
+struct LossTotal {
+  // The weights of the seeds of all batches of the step, added up. Without them, the loss is the
+  // mean of the batch divided by the number of batches.
+  std::optional<double> weight = std::nullopt;
+  int64_t batches = 1;  // batches of the step
+};
+
 class BatchInputs {
  public:
   // Computes the degrees in the whole graph, of which all blocks read rows.
@@ -33,7 +44,9 @@ class BatchInputs {
 
   // Returns the values of the leaves of `dfg` on the blocks of the sample: all leaves but features,
   // parameters, and the values that one stage hands to the next (split.h).
-  std::vector<LeafValue> gather(const Dfg& dfg, const Sample& sample) const;
+  std::vector<LeafValue> gather(const Dfg& dfg, const Sample& sample, const LossTotal& total = {}) const;
+  // Returns what the labelled training vertices among these weigh in the loss together.
+  double weight_of(std::span<const NodeId> vertices) const;
   int64_t bytes() const;
 
   // Returns the tables of several kinds of vertices; null if all vertices read one table.
@@ -45,8 +58,8 @@ class BatchInputs {
   int64_t all_row_bytes() const;
 
  private:
-  Tensor value(const Node& leaf, const Sample& sample) const;
-  Tensor loss_weights(const Sample& sample) const;
+  Tensor value(const Node& leaf, const Sample& sample, const LossTotal& total) const;
+  Tensor loss_weights(const Sample& sample, const LossTotal& total) const;
 
   const RunData& run_;
   std::unique_ptr<KindTables> kinds_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -111,7 +112,7 @@ void BatchSession::place_features() {
                       "leave one of the two out");
     return choose_tiers(0);
   }
-  const int64_t free = std::min(device_->backend()->available_bytes(), memory_limit());
+  const int64_t free = std::min(available_bytes(), memory_limit());
   if (KindTables* kinds = inputs_->kinds(); kinds != nullptr) {
     const std::string where = kinds->place(run_.config.features_on, free);
     if (!where.empty()) run_.notes.push_back(where);
@@ -148,7 +149,7 @@ void BatchSession::place_features() {
 // more than half of the free memory.
 int64_t BatchSession::room_to_lock() const {
   const int64_t left = host_bound(run_.config, true).bytes - run_.config.program_bytes - total_bytes(host_memory());
-  return std::min(left, available_memory() / 2);
+  return std::min(left, available_memory() / 2) / sharing_;
 }
 
 void BatchSession::choose_tiers(int64_t budget) {
@@ -196,8 +197,8 @@ void BatchSession::choose_prefetch() {
     return;
   }
   ahead *= 2;
-  const int64_t most = device_->backend()->available_bytes() / 2 / std::max<int64_t>(1, batch_bytes()) - 1;
-  const int64_t pinned = sent_bytes() > 0 ? available_memory() / 4 / sent_bytes() - 1 : ahead;
+  const int64_t most = available_bytes() / 2 / std::max<int64_t>(1, batch_bytes()) - 1;
+  const int64_t pinned = sent_bytes() > 0 ? available_memory() / 4 / sharing_ / sent_bytes() - 1 : ahead;
   ahead = static_cast<int>(std::clamp<int64_t>(std::min(most, pinned), 1, ahead));
 }
 
@@ -209,7 +210,7 @@ void BatchSession::sample_on_device() {
   const bool scaled = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
     return node.op == Op::input && node.name.starts_with("edge_scale.");
   });
-  const std::function<BatchOrder()> order = [this] { return batch_order(); };
+  const std::function<BatchOrder()> order = [this] { return batch_order(part_); };
   const bool required = where == "device";
   const DrawAnswer drawing =
       device_->draw_batches({run_.config.sampling, *sampler_, order, ahead, scaled, drawing_bytes(ahead), required});
@@ -218,8 +219,7 @@ void BatchSession::sample_on_device() {
     return;
   }
   sampler_->draw_with(drawing.make);
-  draws_on_device_ = true;
-  run_.notes.emplace_back("neighbours are drawn on the device");
+  if (!std::exchange(draws_on_device_, true)) run_.notes.emplace_back("neighbours are drawn on the device");
 }
 
 // --deterministic must not depend on how much memory this machine has.
@@ -313,10 +313,22 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   return items;
 }
 
+int64_t BatchSession::data_bytes() const {
+  return run_.dataset.graph.bytes() + (learned_ != nullptr || tier_ ? 0 : run_.dataset.features.bytes()) +
+         run_.label_bytes();
+}
+
 int64_t BatchSession::memory_limit() const {
   // The bill counts what the run holds already, so all that was free at first may be taken.
-  return device_->memory_limit(run_.config, device_->free_at_start());
+  const int64_t limit = device_->memory_limit(run_.config, device_->free_at_start());
+  // Ranks in host memory share the data.
+  const int64_t data = device_->on_host() ? data_bytes() : 0;
+  return data + (limit - data) / sharing_;
 }
+
+// Returns the bytes of device memory that are free, or an equal part of them for each rank that
+// shares the memory.
+int64_t BatchSession::available_bytes() const { return device_->backend()->available_bytes() / sharing_; }
 
 HostMemory BatchSession::host() const {
   HostMemory host;

@@ -49,14 +49,29 @@ void take_added_loops(const RunConfig& config, const Graph& graph, SampleOptions
   }
 }
 
+// Returns the parts of a session that computes all batches.
+BatchRankParts only_rank(RunData run) {
+  auto views = std::make_shared<GraphViews>();
+  std::shared_ptr<const RunDevice> device = open_device(run.config, views);
+  return {std::move(run), std::move(views), std::move(device), {}, 1};
+}
+
 }  // namespace
 
 BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs)
-    : start_(now_seconds()),
-      run_(std::move(dataset), std::move(config), needs.training),
-      views_(std::make_shared<GraphViews>()),
-      device_(open_device(run_.config, views_)),
-      inputs_(std::make_unique<BatchInputs>(run_)) {
+    : BatchSession(now_seconds(), only_rank(RunData(std::move(dataset), std::move(config), needs.training)), needs) {}
+
+BatchSession::BatchSession(BatchRankParts parts, const SessionNeeds& needs)
+    : BatchSession(now_seconds(), std::move(parts), needs) {}
+
+BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeeds& needs)
+    : start_(start),
+      run_(std::move(parts.run)),
+      views_(std::move(parts.views)),
+      device_(std::move(parts.device)),
+      inputs_(std::make_unique<BatchInputs>(run_)),
+      part_(parts.part),
+      sharing_(parts.sharing) {
   ModelOptions options = run_.config.model;
   if (needs.training) {
     check_feature_options(run_.config);
@@ -67,6 +82,8 @@ BatchSession::BatchSession(Dataset dataset, RunConfig config, const SessionNeeds
       throw UserError("--feature-budget, --placement, --host-rows and --locality",
                       "are for a GPU, but the run is on the CPU", "leave them out");
     make_sampler();
+    weights_ = std::make_unique<StepWeights>(*inputs_, batch_order({}), sampler_->draws_seeds());
+    weights_->join(part_.group);
     options.sampling = sampling_of(run_.config.sampling, locality_scale(asked.locality) != 0);
     options.training = true;
     options.loss = run_.training_loss();
@@ -244,7 +261,9 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   std::vector<TrialBlocks> blocks;
   for (size_t i = 0; i < trials.size(); ++i)
     blocks.push_back({inputs_->blocks(trials[i]), [&bind_trial, i](Executor& e) { bind_trial(e, i); }});
-  const PlanRequest request = plan_request(run_.config, run_.config.epochs * steps_per_epoch(), needs.resumed_plan);
+  PlanRequest request = plan_request(run_.config, run_.config.epochs * batches_per_epoch(), needs.resumed_plan);
+  // Ranks would disturb each other if they timed kernels.
+  if (run_.config.ranks.several() && request.plan == "auto") request.deterministic = true;
   planning_ = plan_batches(dfg_, blocks, device_->backend(), request);
   trial_memory_.clear();
   runner_ = std::make_unique<BlockRunner>(planning_.plan, device_->backend());
@@ -253,13 +272,16 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
 }
 
 int64_t BatchSession::steps_per_epoch() const {
-  const int64_t vertices = sampler_info(run_.config.sampling.sampler).draws_subgraph ? run_.dataset.num_nodes()
-                                                                                     : run_.dataset.splits.train.size();
-  return (vertices + run_.config.batch_size - 1) / run_.config.batch_size;
+  const int64_t group = part_.group;
+  return (batches_per_epoch() + group - 1) / group;
 }
 
 void BatchSession::start() {
   check_memory();
+  begin();
+}
+
+void BatchSession::begin() {
   learner_->weights_changed();
   if (!learner_->trains()) return;
   if (placed_ && placed_->tiers.link) {
@@ -278,7 +300,10 @@ void BatchSession::start() {
 }
 
 void BatchSession::bind_gradients() {
-  gradient_memory_ = device_->backend()->allocate(learner_->parameter_bytes());
+  const int64_t bytes = gradients().count * 4;
+  gradient_memory_ = device_->backend()->allocate(bytes);
+  // No step writes the gradients of parameters that have none, but ranks add them up.
+  device_->backend()->clear(gradient_memory_.get(), bytes);
   std::vector<const float*> gradients;
   for (const Parameter& p : learner_->list()) {
     float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
@@ -296,7 +321,8 @@ void BatchSession::bind_gradients() {
     gradients.push_back(has ? gradient : nullptr);
   }
   const BatchParts parts{
-      run_, *inputs_, dfg_, *runner_, *learner_, learned_, learned_gradient_, device_features_, store_.get()};
+      run_,         *inputs_,      dfg_, *runner_, *learner_, learned_, learned_gradient_, device_features_,
+      store_.get(), weights_.get()};
   computer_ = device_->make_batch_computer(parts);
   computer_->ask_for_kernels(kernel_trials_);
   kernel_trials_.clear();
@@ -323,22 +349,38 @@ void BatchSession::load_with(const LoaderOptions& options) {
   if (loader_) step_times_.waited += loader_->times().waited;
   loader_.reset();
   LoaderFeatures features = loaded_features();
-  if (tier_) features.source = tier_->source(*sampler_, batch_order(), features.wanted);
-  loader_ = std::make_unique<BatchLoader>(*sampler_, batch_order(), features, *sink_, run_.config.loader,
-                                          [this](const Sample& sample) { return computer_->prepare(sample); });
+  if (tier_) features.source = tier_->source(*sampler_, batch_order(part_), features.wanted);
+  loader_ = std::make_unique<BatchLoader>(
+      *sampler_, batch_order(part_), features, *sink_, run_.config.loader,
+      [this](const Sample& sample, const SampleKey& key) { return computer_->prepare(sample, key); });
 }
 
-BatchOrder BatchSession::batch_order() const {
+void BatchSession::take_part(const BatchPart& part) {
+  part_ = part;
+  weights_->join(part.group);
+  if (loader_) step_times_.waited += loader_->times().waited;
+  loader_.reset();
+  if (draws_on_device_) sample_on_device();
+  load_with(run_.config.loader);
+}
+
+StepGradients BatchSession::gradients() const {
+  return {static_cast<float*>(gradient_memory_.get()), learner_->parameter_bytes() / 4 + 1};
+}
+
+BatchOrder BatchSession::batch_order(const BatchPart& part) const {
   // Subgraphs are drawn from all vertices; in an epoch each vertex is drawn about once.
   std::vector<NodeId> all(sampler_->draws_seeds() ? static_cast<size_t>(run_.dataset.num_nodes()) : 0);
   std::iota(all.begin(), all.end(), NodeId{0});
   const Array<NodeId> seeds = all.empty() ? run_.dataset.splits.train : Array<NodeId>(std::move(all));
-  return BatchOrder(seeds, run_.config.batch_size, run_.config.seed, true);
+  return BatchOrder(seeds, run_.config.batch_size, run_.config.seed, true, part);
 }
 
 void BatchSession::begin_epoch(int64_t epoch, int64_t first) {
   if (near_) near_->begin_epoch(loading_seconds());
-  loader_->begin_epoch(static_cast<uint64_t>(epoch), first, epoch + 1 < expected_epochs_);
+  weights_->begin_epoch(static_cast<uint64_t>(epoch), first);
+  if (loader_->num_batches() == 0) return;
+  loader_->begin_epoch(static_cast<uint64_t>(epoch), batches_before(first), epoch + 1 < expected_epochs_);
 }
 
 void BatchSession::take_losses(double& sum) {
@@ -386,13 +428,20 @@ std::string BatchSession::take_feature_rows() {
 }
 
 void BatchSession::queue_step(int64_t step, double lr) {
+  compute_next(step, [&](const void* loss) {
+    learner_->keep_loss(loss);
+    learner_->update(lr);
+  });
+}
+
+void BatchSession::compute_next(int64_t step, PreparedBatch::Finish finish) {
   Batch batch;
   {
     const TraceSpan span("train", "wait for a batch");
     batch = loader_->next();
   }
   const double start = now_seconds();
-  batch.prepared->run(batch, step, lr);
+  batch.prepared->run(batch, step, finish);
   batch = {};  // freed here, because freeing the batch's memory takes time, too
   step_times_.host += now_seconds() - start;
   ++step_times_.steps;

@@ -19,6 +19,7 @@
 #include "nacre/train/resources.h"
 #include "nacre/train/run_data.h"
 #include "nacre/train/scorer.h"
+#include "nacre/train/step_weights.h"
 #include "nacre/train/vertex_model.h"
 #include "nacre/train/whole_inference.h"
 
@@ -30,9 +31,27 @@ struct JudgedPlacement;
 class NearSampling;
 struct PlacedFeatures;
 
+// What the session of one rank is made from, if several ranks compute the batches of each step.
+struct BatchRankParts {
+  // Shares the memory of the data with other ranks. Its settings are those of the rank.
+  RunData run;
+  std::shared_ptr<GraphViews> views;
+  std::shared_ptr<const RunDevice> device;
+  BatchPart part;   // the batches that this rank computes
+  int sharing = 1;  // ranks of this process whose values lie in the same memory
+};
+
+// The gradients of a step in the memory of the back end: one number for each element of the
+// parameters, and the loss as the last one.
+struct StepGradients {
+  float* data = nullptr;
+  int64_t count = 0;
+};
+
 class BatchSession : public VertexModel {
  public:
   BatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs = {});
+  BatchSession(BatchRankParts parts, const SessionNeeds& needs);
   ~BatchSession() override;
 
   const RunConfig& config() const override { return run_.config; }
@@ -51,17 +70,38 @@ class BatchSession : public VertexModel {
   std::vector<MemoryItem> memory() const override;
   std::vector<MemoryItem> host_memory() const;
   HostMemory host() const override;
+  // Returns the bytes of the data, which all ranks of a process share. host_memory() counts them.
+  int64_t data_bytes() const;
+  // Returns the most bytes that the session may take where it computes, including what it holds.
+  int64_t memory_limit() const;
   void start() override;
+  // Does what start() does, without comparing the bill with the memory.
+  void begin();
 
   Parameters& parameters() override { return learner_->parameters(); }
   OptimizerState& optimizer() override { return learner_->optimizer(); }
   void weights_changed() override { learner_->weights_changed(); }
   void use_average(bool use) override { learner_->use_average(use); }
   int64_t steps_per_epoch() const override;
+  int64_t batches_per_epoch() const override { return weights_ ? weights_->batches_per_epoch() : 0; }
+  int64_t batches_in_step(int64_t first) const override { return weights_->step_end(first) - first; }
   void expect_epochs(int64_t epochs) override { expected_epochs_ = epochs; }
   void begin_epoch(int64_t epoch, int64_t first) override;
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override;
+
+  // The following functions are for several ranks.
+  Learner& learner() { return *learner_; }
+  const BatchPart& part() const { return part_; }
+  // Gives the session other batches, from the next epoch on. start() must have been called.
+  void take_part(const BatchPart& part);
+  // Returns how many batches of this session lie before batch `number` of an epoch.
+  int64_t batches_before(int64_t number) const { return part_.taken(number); }
+  // Computes the gradient of the session's next batch and calls finish(loss). Random numbers depend
+  // on `step`.
+  void compute_next(int64_t step, PreparedBatch::Finish finish);
+  StepGradients gradients() const;
+
   Scores evaluate(bool with_loss) override;
 
   // Return outputs of all vertices with the current weights: "logits" and "embedding".
@@ -134,11 +174,12 @@ class BatchSession : public VertexModel {
   void choose_prefetch();
   void sample_on_device();
   void choose_evaluation(bool embeddings);
-  int64_t memory_limit() const;
+  int64_t available_bytes() const;
   std::vector<MemoryItem> device_memory() const;
   void check_memory() const;
 
-  BatchOrder batch_order() const;
+  BatchOrder batch_order(const BatchPart& part) const;
+  BatchSession(double start, BatchRankParts parts, const SessionNeeds& needs);
 
   double start_;
   RunData run_;
@@ -146,6 +187,9 @@ class BatchSession : public VertexModel {
   std::shared_ptr<const RunDevice> device_;
   std::unique_ptr<BatchInputs> inputs_;
   std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<StepWeights> weights_;
+  BatchPart part_;                      // the batches of this session
+  int sharing_ = 1;                     // see BatchRankParts
   std::unique_ptr<NearSampling> near_;  // null if samples do not depend on where rows lie
   Dfg dfg_;
   std::unique_ptr<Learner> learner_;

@@ -1,5 +1,5 @@
 // Checkpoints. A run folder holds epoch-NNNNNN/ folders, each complete or absent
-// (epoch-NNNNNN.SSSSSS/ in the middle of an epoch, after that many of its steps). A folder has
+// (epoch-NNNNNN.SSSSSS/ in the middle of an epoch, after that many of its batches). A folder has
 //   model.safetensors      the weights
 //   optimizer.safetensors  moments, and the best weights so far
 //   state.json             epoch, step, seed, scores, optimiser, configuration, plan, and checksums
@@ -23,8 +23,8 @@ namespace nacre {
 
 struct TrainState {
   int epoch = 0;        // number of epochs done
-  int64_t batch = 0;    // number of steps of the next epoch done
-  double loss_sum = 0;  // sum of the losses of those steps
+  int64_t batch = 0;    // number of batches of the next epoch done
+  double loss_sum = 0;  // sum of the losses of those batches
   int64_t step = 0;     // number of training steps done
   uint64_t seed = 0;
   // best validation score so far (-1: none yet)

@@ -58,11 +58,11 @@ class DeviceBatches : public BatchComputer {
     return make_device_sink(device, again ? again->device() : device);
   }
 
-  std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
-    if (parts_.inputs.kinds() != nullptr) return prepare_kinds(sample);
+  std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key) override {
+    if (parts_.inputs.kinds() != nullptr) return prepare_kinds(sample, key);
     const int64_t rows = sample.vertices.size();
     auto batch = std::make_shared<DeviceBatch>(*this);
-    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks), parts_.inputs.gather(parts_.dfg, sample),
+    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks), parts_.gather(sample, key),
                                             {{parts_.features_leaf(), rows * parts_.feature_width() * 4}});
     Backend& backend = batch->ready.executor->backend();
     batch->ids = backend.place(sample.vertices.data(), rows * 4);
@@ -86,7 +86,7 @@ class DeviceBatches : public BatchComputer {
         if (table.learned != nullptr) compiler.code(cuda::scatter_rows(table.width));
       }
     }
-    for (const Sample& sample : like) prepare(sample);
+    for (const Sample& sample : like) prepare(sample, {});
   }
 
   double device_seconds() override { return steps_.seconds(); }
@@ -114,7 +114,7 @@ class DeviceBatches : public BatchComputer {
         log_verbose(std::string("the device did not load a batch: ") + error.what());
       }
     }
-    void run(const Batch& batch, int64_t step, double lr) override { all.run(batch, *this, step, lr); }
+    void run(const Batch& batch, int64_t step, Finish finish) override { all.run(batch, *this, step, finish); }
 
     DeviceBatches& all;
     BlockRunner::Ready ready;
@@ -131,7 +131,7 @@ class DeviceBatches : public BatchComputer {
 
   // Prepares a batch whose vertices read the tables of several kinds. Rows of tables that are not
   // in the memory of the device are gathered here and sent with the other leaves.
-  std::shared_ptr<PreparedBatch> prepare_kinds(const Sample& sample) {
+  std::shared_ptr<PreparedBatch> prepare_kinds(const Sample& sample, const SampleKey& key) {
     const KindTables& kinds = *parts_.inputs.kinds();
     const KindBatch by_kind = kinds.split(sample.vertices.span());
     auto batch = std::make_shared<DeviceBatch>(*this);
@@ -145,7 +145,7 @@ class DeviceBatches : public BatchComputer {
     }
     batch->reads.batches = 1;
     batch->reads.host = sample.vertices.size() - batch->reads.local;
-    std::vector<LeafValue> leaves = parts_.inputs.gather(parts_.dfg, sample);
+    std::vector<LeafValue> leaves = parts_.gather(sample, key);
     for (LeafValue& features : kinds.features(by_kind, false)) leaves.push_back(std::move(features));
     batch->ready = parts_.runner.make_ready(Blocks(sample.blocks, by_kind.places), leaves, room);
     Backend& backend = batch->ready.executor->backend();
@@ -246,7 +246,7 @@ class DeviceBatches : public BatchComputer {
     }
   }
 
-  void run(const Batch& batch, DeviceBatch& own, int64_t step, double lr) {
+  void run(const Batch& batch, DeviceBatch& own, int64_t step, PreparedBatch::Finish finish) {
     Executor& executor = *own.ready.executor;
     const StepContext context{parts_.run.config.seed, static_cast<uint64_t>(step)};
     const TraceSpan span("train", "launch");
@@ -255,8 +255,7 @@ class DeviceBatches : public BatchComputer {
     load(batch, own);
     executor.run_once(context);
     spread_gradients(batch, own);
-    parts_.learner.keep_loss(executor);
-    parts_.learner.update(lr);
+    finish(executor.pointer(executor.plan().dfg.output("loss")));
     steps_.add(main(), before, device_.backend()->mark());
     reads_ += own.reads;
     trace_numbers(

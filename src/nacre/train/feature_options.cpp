@@ -96,10 +96,10 @@ void check_feature_options(const RunConfig& config) {
     throw UserError("--placement", "has no effect with --features-on " + config.features_on, "leave one of them out");
   if (f.host_rows != "auto" && config.features_on == "device")
     throw UserError("--host-rows", "has no effect with --features-on device", "leave one of them out");
-  if (f.budget.size() > 1)
-    throw UserError("--feature-budget",
-                    fmt::format("has {} numbers, but mini-batches train on one device", f.budget.size()),
-                    "give one number");
+  const size_t devices = std::max<size_t>(1, config.ranks.devices.size());
+  if (f.budget.size() > 1 && f.budget.size() != devices)
+    throw UserError("--feature-budget", fmt::format("has {} numbers for {} devices", f.budget.size(), devices),
+                    "give one number, or one for each device");
   if (config.load.features_file != "learned") return;
   const bool budget = !f.budget.empty();
   if (!narrow && !budget && f.placement == "auto" && f.host_rows == "auto") return;

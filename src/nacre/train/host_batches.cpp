@@ -13,8 +13,8 @@ class HostBatches : public BatchComputer {
 
   std::unique_ptr<FeatureSink> make_sink() override { return make_host_sink(); }
   RowReads rows_read() override { return reads_; }
-  std::shared_ptr<PreparedBatch> prepare(const Sample& sample) override {
-    auto batch = std::make_shared<HostBatch>(*this);
+  std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key) override {
+    auto batch = std::make_shared<HostBatch>(*this, key);
     if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
       batch->kinds = kinds->split(sample.vertices.span());
       batch->rows = kinds->features(batch->kinds, true);
@@ -25,20 +25,23 @@ class HostBatches : public BatchComputer {
 
  private:
   struct HostBatch : PreparedBatch {
-    explicit HostBatch(HostBatches& a) : all(a) {}
-    void run(const Batch& batch, int64_t step, double lr) override { all.run(batch, *this, step, lr); }
+    HostBatch(HostBatches& a, const SampleKey& k) : all(a), key(k) {}
+    void run(const Batch& batch, int64_t step, Finish finish) override {
+      all.run(batch, *this, step);
+      finish(executor->pointer(executor->plan().dfg.output("loss")));
+    }
 
     HostBatches& all;
+    SampleKey key;
     std::unique_ptr<Executor> executor;
     KindBatch kinds;              // empty if all vertices read one table
     std::vector<LeafValue> rows;  // features of several kinds
   };
 
-  void run(const Batch& batch, HostBatch& own, int64_t step, double lr) {
-    Executor& executor = *own.executor;
+  void run(const Batch& batch, HostBatch& own, int64_t step) {
     {
       const TraceSpan span("train", "compute");
-      std::vector<LeafValue> leaves = parts_.inputs.gather(parts_.dfg, batch.sample);
+      std::vector<LeafValue> leaves = parts_.gather(batch.sample, own.key);
       std::map<std::string, void*> in_place;
       if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
         std::move(own.rows.begin(), own.rows.end(), std::back_inserter(leaves));
@@ -46,12 +49,10 @@ class HostBatches : public BatchComputer {
       } else {
         in_place[parts_.features_leaf()] = batch_features(batch);
       }
-      parts_.runner.run(executor, leaves, in_place, {parts_.run.config.seed, static_cast<uint64_t>(step)});
+      parts_.runner.run(*own.executor, leaves, in_place, {parts_.run.config.seed, static_cast<uint64_t>(step)});
       spread_gradients(batch, own);
     }
     reads_ += {.batches = 1, .host = batch.sample.vertices.size()};
-    parts_.learner.keep_loss(executor);
-    parts_.learner.update(lr);
   }
 
   // Sets the gradient of learned rows: that of the rows which the batch has read, and 0 elsewhere.

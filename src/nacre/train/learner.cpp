@@ -72,9 +72,11 @@ void Learner::update(double lr) {
   queued_.pop_front();
 }
 
-void Learner::keep_loss(Executor& executor) {
+void Learner::keep_loss(Executor& executor) { keep_loss(executor.pointer(executor.plan().dfg.output("loss"))); }
+
+void Learner::keep_loss(const void* loss, int64_t batches) {
   if (num_losses_ == kLossesKept) fetch_losses();
-  const void* loss = executor.pointer(executor.plan().dfg.output("loss"));
+  loss_batches_.push_back(batches);
   backend_->copy(static_cast<float*>(loss_memory_.get()) + num_losses_++, loss, 4);
 }
 
@@ -88,8 +90,9 @@ void Learner::fetch_losses() {
 
 void Learner::take_losses(double& sum) {
   fetch_losses();
-  for (const float loss : losses_) sum += loss;
+  for (size_t i = 0; i < losses_.size(); ++i) sum += losses_[i] * static_cast<double>(loss_batches_[i]);
   losses_.clear();
+  loss_batches_.clear();
 }
 
 Parameters& Learner::parameters() {

@@ -41,10 +41,12 @@ class Learner {
   void update(double lr);
   // Returns the seconds for which update() has waited so far.
   double awaited() const { return awaited_; }
-  // Keeps the loss of a step that was just queued. Must be called before anything else writes where
-  // the loss is; does not wait for a device.
+  // Keep the loss of a step that was just queued: that of an executor, or the one at `loss`, in the
+  // memory of the back end. Must be called before anything else writes where the loss is; do not
+  // wait for a device. The loss counts as those of so many batches.
   void keep_loss(Executor& executor);
-  // Adds the losses kept since the last call to `sum`, in their order.
+  void keep_loss(const void* loss, int64_t batches = 1);
+  // Adds the losses kept since the last call to `sum`, in their order, each times its batches.
   void take_losses(double& sum);
 
   // Return the current weights and the current optimiser state, on the host. Each call brings only
@@ -77,6 +79,7 @@ class Learner {
   std::shared_ptr<void> loss_memory_;  // the losses, in the memory of the back end
   int64_t num_losses_ = 0;             // number of losses in loss_memory_
   std::vector<float> losses_;          // losses that were fetched before those
+  std::vector<int64_t> loss_batches_;  // the batches of each loss in losses_ and loss_memory_
 };
 
 }  // namespace nacre

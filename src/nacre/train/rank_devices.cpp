@@ -12,6 +12,7 @@
 #include "nacre/base/machine.h"
 #include "nacre/base/names.h"
 #include "nacre/dfg/distribute.h"
+#include "nacre/train/batch_counts.h"
 #include "nacre/train/device.h"
 #include "nacre/train/share_rules.h"
 
@@ -120,6 +121,20 @@ std::vector<int> weak_ranks(const std::vector<double>& scores) {
   return weak;
 }
 
+// Throws UserError if several devices cannot train on mini-batches as the settings say.
+static void check_batch_ranks(const RunConfig& config, const std::vector<RankDevice>& devices) {
+  const RankOptions& ranks = config.ranks;
+  if (!ranks.shares.empty()) counts_of_shares(ranks.shares);
+  if (std::any_of(devices.begin(), devices.end(), [](const RankDevice& rank) { return rank.automatic; }))
+    throw UserError("--precision", "'auto' is for devices that share the nodes of the whole graph",
+                    "use f32, tf32 or bf16, or leave out --mode minibatch");
+  const bool several_here = ranks.own < 0 || !ranks.processes.empty();
+  if (config.host_budget > 0 && several_here && ranks.devices.size() > 1) {
+    throw UserError("--host-budget", "features that stay on disk are read for one device of a process",
+                    "start one process for each device with mpirun, use one device, or leave out --host-budget");
+  }
+}
+
 void check_ranks(const RunConfig& config) {
   const RankOptions& ranks = config.ranks;
   const size_t count = ranks.devices.size();
@@ -137,15 +152,12 @@ void check_ranks(const RunConfig& config) {
   if (!(ranks.timeout > 0) || !std::isfinite(ranks.timeout))
     throw UserError("--comm-timeout", fmt::format("{} is not a number of seconds", ranks.timeout), "give more than 0");
   if (ranks.halo_rows != "auto") parse_halo_rows(ranks.halo_rows);
-  if (config.mode == "minibatch") {
-    throw UserError("--devices", "several devices train on the whole graph, not in mini-batches",
-                    "leave out --mode minibatch, or use --device");
-  }
   const std::vector<RankDevice> devices = rank_devices(config);
   const bool all_host =
       std::all_of(devices.begin(), devices.end(), [](const RankDevice& r) { return r.device == "cpu"; });
   if (config.precision != "f32" && !precisions_differ(config) && all_host)
     throw UserError("--precision", "'" + config.precision + "' needs a GPU", "use f32");
+  if (config.mode == "minibatch") check_batch_ranks(config, devices);
 }
 
 }  // namespace nacre

@@ -20,6 +20,7 @@
 #include "nacre/train/link_rate.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/rank_planning.h"
+#include "nacre/train/rank_values.h"
 
 namespace nacre {
 namespace {
@@ -28,32 +29,6 @@ namespace {
 constexpr int64_t kMeasuredEvery = 8;
 // The number of the first step after those whose kernels are timed.
 constexpr int64_t kFirstMeasured = kTimedSteps + 1;
-
-// Returns numbers of all ranks, in their order.
-template <class T>
-std::vector<T> all_numbers(Communicator& ranks, const T& own) {
-  std::vector<T> all;
-  for (const std::string& text : ranks.all_gather({reinterpret_cast<const char*>(&own), sizeof own})) {
-    NACRE_CHECK(text.size() == sizeof(T), "a rank has sent a number of another size");
-    std::memcpy(&all.emplace_back(), text.data(), sizeof(T));
-  }
-  return all;
-}
-
-// Sends the values of rank 0 to all others.
-void share_array(Communicator& ranks, float* floats, int64_t count) {
-  const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
-  auto* values = reinterpret_cast<std::byte*>(floats);
-  ExchangeRequest request;
-  request.name = "weights";
-  if (bytes == 0) return;
-  if (ranks.rank() == 0) {
-    for (int r = 1; r < ranks.size(); ++r) request.sends.push_back({r, {values, 1, bytes, 0, nullptr}});
-  } else {
-    request.receives.push_back({0, {values, 1, bytes, 0, nullptr}});
-  }
-  ranks.exchange(request);
-}
 
 }  // namespace
 
@@ -366,23 +341,9 @@ void RankSession::measure_step(const StepContext& context, bool timed) {
   times_.waiting += seconds.waited;
 }
 
-void RankSession::share_weights() {
-  Parameters& parameters = learner_->parameters();
-  share_array(setup_.control, parameters.data(), parameters.size());
-  learner_->weights_changed();
-}
+void RankSession::share_weights() { nacre::share_weights(setup_.control, *learner_); }
 
-void RankSession::share_state() {
-  Communicator& control = setup_.control;
-  if (learner_->trains()) {
-    OptimizerState& state = learner_->optimizer();
-    for (Tensor* moment : {&state.first(), &state.second(), &state.average()}) {
-      if (moment->defined()) share_array(control, moment->data<float>(), moment->size());
-    }
-    state.set_steps(all_numbers(control, state.steps())[0]);
-  }
-  share_weights();  // also sends the state of the optimiser to the device
-}
+void RankSession::share_state() { nacre::share_state(setup_.control, *learner_); }
 
 bool RankSession::adds_up() const {
   return own_run_.metric == "accuracy" || (own_run_.metric == "micro_f1" && !own_run_.dataset.multilabel());

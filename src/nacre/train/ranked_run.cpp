@@ -8,12 +8,15 @@
 #include <optional>
 
 #include "nacre/base/error.h"
+#include "nacre/base/function_ref.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/thread_team.h"
 #include "nacre/base/trace.h"
 #include "nacre/engine/rank_memory.h"
 #include "nacre/engine/staged_communicator.h"
+#include "nacre/train/batch_counts.h"
+#include "nacre/train/batch_rank.h"
 #include "nacre/train/device_links.h"
 
 namespace nacre {
@@ -60,8 +63,59 @@ bool carry_out(RankSession& rank, const RankOrder& order) {
     case RankOrder::Kind::rebuild:  // nothing to do: follow(MpiTeam&) makes the ranks anew
     case RankOrder::Kind::end:
       return false;
+    default:
+      NACRE_CHECK(false, "rank 0 has sent an order for mini-batches to a rank of the whole graph");
   }
   return true;
+}
+
+// Does the same for a rank that computes mini-batches.
+bool carry_out(BatchRank& rank, const RankOrder& order, Communicator& control) {
+  switch (order.kind) {
+    case RankOrder::Kind::start:
+      rank.start();
+      break;
+    case RankOrder::Kind::epoch:
+      rank.begin_epoch(order.epoch, order.first, order.epochs);
+      break;
+    case RankOrder::Kind::step:
+      rank.step(order.lr);
+      if (order.flag) rank.share_weights();
+      break;
+    case RankOrder::Kind::weights:
+      rank.share_state();
+      break;
+    case RankOrder::Kind::figures:
+      rank.figures();
+      break;
+    case RankOrder::Kind::times:
+      rank.all_times();
+      break;
+    case RankOrder::Kind::time_batches:
+      rank.time_batches();
+      break;
+    case RankOrder::Kind::count_batches:
+      rank.take_counts(unpack_counts(control.broadcast(0, "")));
+      break;
+    case RankOrder::Kind::wait:
+      break;
+    case RankOrder::Kind::end:
+      return false;
+    default:
+      NACRE_CHECK(false, "rank 0 has sent an order for the whole graph to a rank of mini-batches");
+  }
+  return true;
+}
+
+// Carries out the orders of rank 0 until carry(order) returns false. Returns the last order.
+RankOrder obey(Communicator& control, FunctionRef<bool(const RankOrder&)> carry) {
+  RankOrder order;
+  do {
+    const std::string text = control.broadcast(0, "");
+    NACRE_CHECK(text.size() == sizeof order, "an order of rank 0 has another size than expected");
+    std::memcpy(&order, text.data(), sizeof order);
+  } while (carry(order));
+  return order;
 }
 
 // Puts the session of a rank into the list of sessions, and takes it out again in the destructor.
@@ -100,7 +154,8 @@ NewShares NewShares::unpacked(const std::string& bytes) {
 RankedRun::RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : run_(std::move(dataset), std::move(config), needs.training), needs_(needs) {
   check_ranks(run_.config);
-  if (!run_.config.model.kinds.empty()) {
+  // Mini-batches refuse what they cannot train on by themselves.
+  if (!run_.config.model.kinds.empty() && !in_batches()) {
     throw UserError("--devices", "several devices cannot train on several kinds of nodes, or on learned features, yet",
                     "use one device");
   }
@@ -132,6 +187,8 @@ void RankedRun::leave_out_weak() {
     opened_.erase(opened_.begin() + r);
     speeds_.erase(speeds_.begin() + r);
     sessions_.erase(sessions_.begin() + r);
+    if (std::vector<int64_t>& budgets = run_.config.features.budget; budgets.size() > 1)
+      budgets.erase(budgets.begin() + r);
   }
 }
 
@@ -155,7 +212,8 @@ void RankedRun::deal_out() {
   if (needs_.mpi != nullptr) {
     // A process cannot leave a run that MPI has started, but it can get no nodes.
     for (const int r : weak_devices()) {
-      run_.notes.push_back(fmt::format("rank {} ({}) gets no nodes: {}", r, devices_[r].text, kTooSlow));
+      run_.notes.push_back(fmt::format("rank {} ({}) gets no {}: {}", r, devices_[r].text,
+                                       in_batches() ? "batches" : "nodes", kTooSlow));
       first.shares[r] = 0;
     }
   }
@@ -184,7 +242,16 @@ void RankedRun::deal_out_again(const NewShares& wanted) {
   deal_out(wanted.shares);
 }
 
+void RankedRun::take_counts(std::vector<int64_t> counts) {
+  shares_.assign(counts.begin(), counts.end());
+  const double sum = std::accumulate(shares_.begin(), shares_.end(), 0.0);
+  for (double& share : shares_) share /= sum;
+  counts_ = std::move(counts);
+}
+
 void RankedRun::deal_out(std::vector<double> shares) {
+  if (in_batches())
+    return take_counts(run_.config.ranks.shares.empty() ? counts_by_speed(shares) : counts_of_shares(shares));
   const TraceSpan span("prepare", "partition");
   const double start = now_seconds();
   partition_ = partition_graph(run_.dataset.graph, shares, run_.config.ranks.partition);
@@ -204,6 +271,15 @@ RunConfig RankedRun::config_of(int rank) const {
   RunConfig config = run_.config;
   config.device = devices_[rank].device;
   config.precision = devices_[rank].precision;
+  if (config.features.budget.size() > 1) config.features.budget = {run_.config.features.budget[rank]};
+  if (config.device != "cpu") return config;
+  // These options are for the GPUs among the ranks.
+  const FeatureOptions plain;
+  config.features_on = config.sample_on = "auto";
+  config.features.budget = plain.budget;
+  config.features.placement = plain.placement;
+  config.features.host_rows = plain.host_rows;
+  config.features.locality = plain.locality;
   return config;
 }
 
@@ -280,15 +356,13 @@ RankOrder RankedRun::follow(const RankCalls& calls) {
   const int number = calls.control.rank();
   const int threads = devices_[number].threads;
   const std::unique_ptr<ThreadTeam> team = threads > 0 ? std::make_unique<ThreadTeam>(threads) : nullptr;
+  if (in_batches()) {
+    BatchRank rank(setup(calls), counts_);
+    return obey(calls.control, [&](const RankOrder& order) { return carry_out(rank, order, calls.control); });
+  }
   RankSession rank(setup(calls));
   const Listed listed(rank, sessions_[number]);
-  RankOrder order;
-  do {
-    const std::string text = calls.control.broadcast(0, "");
-    NACRE_CHECK(text.size() == sizeof order, "an order of rank 0 has another size than expected");
-    std::memcpy(&order, text.data(), sizeof order);
-  } while (carry_out(rank, order));
-  return order;
+  return obey(calls.control, [&](const RankOrder& order) { return carry_out(rank, order); });
 }
 
 void RankedRun::follow(MpiTeam& team) {

@@ -1,5 +1,6 @@
 // RankedRun: what all ranks of a run over several devices agree on: the data, the devices, and
-// which rank owns which node. Ranks other than 0 follow: they carry out the orders of rank 0.
+// which rank owns which node or computes which mini-batches. Ranks other than 0 follow: they carry
+// out the orders of rank 0.
 #pragma once
 
 #include <memory>
@@ -29,6 +30,10 @@ struct RankOrder {
     times,
     describe,
     rebuild,
+    epoch,          // mini-batches: begin an epoch
+    time_batches,   // mini-batches: time a few of them
+    count_batches,  // mini-batches: take other numbers of them, which are sent after the order
+    wait,           // wait for the next order, because rank 0 is busy
     end
   };
 
@@ -37,6 +42,8 @@ struct RankOrder {
   bool timed = false;  // step: time every kernel
   int64_t step = 0;
   double lr = 0;
+  // epoch: its number, its first batch, and the number of epochs of the run
+  int64_t epoch = 0, first = 0, epochs = 0;
 };
 
 // The settings with which ranks are made anew: how the nodes are dealt out, and which ranks compute
@@ -62,16 +69,24 @@ class RankedRun {
   const Partition& partition() const { return partition_; }
   // Returns the share of the work that each rank is given; they add up to 1.
   const std::vector<double>& shares() const { return shares_; }
+  // Mini-batches: returns how many of them each rank computes in a step.
+  const std::vector<int64_t>& counts() const { return counts_; }
+  // Mini-batches: changes these numbers. Only rank 0 calls this.
+  void take_counts(std::vector<int64_t> counts);
+  // Mini-batches: completes the settings of sampling, which depend on the model.
+  void complete(const SampleOptions& sampling) { run_.config.sampling = sampling; }
   // Returns whether the run chooses and changes the shares by itself (--shares auto).
   bool chooses_shares() const;
+  const std::vector<DeviceSpeed>& speeds() const { return speeds_; }
   // If the run chooses the shares, leaves out the devices that would only slow the others down, and
   // adds a note on each. This is only for ranks of one process, and all devices must be open.
   void leave_out_weak();
   // Tells every process of the run how fast the devices of the others are. Each process must have
   // opened its devices.
   void share_speeds(Communicator& processes);
-  // Deals out the nodes by the shares that the user gave or, if there are none, by a rule
-  // (share_rules.h), and adds a note that says why. The speeds of all devices must be known.
+  // Deals out the nodes, or the mini-batches, by the shares that the user gave or, if there are
+  // none, by a rule (share_rules.h), and adds a note that says why. The speeds of all devices must
+  // be known.
   void deal_out();
   // Deal out the nodes by other shares than before. No rank of this process may have a session at
   // that time.
@@ -121,6 +136,7 @@ class RankedRun {
   static void rebuild(const NewShares& wanted, Communicator& control);
 
  private:
+  bool in_batches() const { return run_.config.mode == "minibatch"; }
   RunConfig config_of(int rank) const;
   // Returns how many ranks of this process lie in the memory that a rank lies in.
   int sharing(int rank) const;
@@ -132,6 +148,7 @@ class RankedRun {
   SessionNeeds needs_;
   std::vector<RankDevice> devices_;
   std::vector<double> shares_;
+  std::vector<int64_t> counts_;
   Partition partition_;
   double partition_seconds_ = 0;
   std::vector<std::shared_ptr<GraphViews>> views_;

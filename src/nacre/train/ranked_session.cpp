@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 
-#include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/base/parallel.h"
 
 namespace nacre {
 namespace {
@@ -21,75 +17,23 @@ double percent(int64_t part, int64_t whole) {
   return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-// Gives the process as many threads as its ranks have together.
-void take_threads(const std::vector<RankDevice>& devices) {
-  int threads = 0;
-  for (const RankDevice& rank : devices) threads += std::max(1, rank.threads);
-  set_num_threads(std::max(threads, num_threads()));
-}
-
 }  // namespace
 
 RankedSession::RankedSession(Dataset dataset, RunConfig config, const SessionNeeds& needs)
-    : start_(now_seconds()), run_(std::move(dataset), std::move(config), needs) {
-  if (needs.mpi != nullptr && !this->config().ranks.processes.empty()) {
-    auto team = std::make_unique<ProcessTeam>(*needs.mpi, this->config().ranks.processes, this->config().ranks.timeout);
-    grouped_ = team.get();
-    team_ = std::move(team);
-    join(nullptr);
-  } else if (needs.mpi != nullptr) {
-    auto team = std::make_unique<MpiTeam>(*needs.mpi, this->config().ranks.timeout);
-    processes_ = team.get();
-    team_ = std::move(team);
-    join(nullptr);
-  } else {
-    take_threads(devices());
-    team_ = start_threads(nullptr);
-  }
-  make_own();
+    : RankedModel(std::move(dataset), std::move(config), needs) {
+  connect();
+  make_session();
   choose_first_shares();
   describe();
   plan_seconds_ = now_seconds() - start_;
 }
 
-void RankedSession::join(const NewShares* wanted) {
-  try {
-    if (grouped_ == nullptr) return run_.join(*processes_, wanted);
-    run_.join(*grouped_, wanted);
-    run_.start_others(*grouped_);
-  } catch (...) {
-    team_->fail();
-  }
-}
-
-void RankedSession::make_own() {
-  const int threads = devices()[0].threads;
-  threads_ = threads > 0 ? std::make_unique<ThreadTeam>(threads) : nullptr;
-  try {
-    own_ = std::make_unique<RankSession>(run_.setup(team_->calls()));
-  } catch (...) {
-    team_->fail();
-  }
-  planned_ = figures();
+void RankedSession::make_session() {
+  make_own([this] { own_ = std::make_unique<RankSession>(run_.setup(team_->calls())); });
 }
 
 RankedSession::~RankedSession() {
-  if (!own_) return;
-  try {
-    give({Kind::end}, [] {});
-  } catch (const std::exception& error) {
-    // The run has failed before, and its error has been thrown. The ranks end all the same.
-    log_verbose(std::string("a failure ended the ranks: ") + error.what());
-  }
-}
-
-void RankedSession::give(const RankOrder& order, FunctionRef<void()> own) {
-  try {
-    RankedRun::send(order, team_->calls().control);
-    own();
-  } catch (...) {
-    team_->fail();
-  }
+  if (own_) end_ranks();
 }
 
 void RankedSession::start() {
@@ -132,7 +76,7 @@ void RankedSession::take_losses(double& sum) {
     early_losses_ = 0;
     own_->learner().take_losses(sum);
   } catch (...) {
-    team_->fail();
+    fail();
   }
 }
 
@@ -168,21 +112,10 @@ std::vector<RankFigures> RankedSession::figures() {
   return all;
 }
 
-std::string RankedSession::take_rank_times() {
+std::vector<RankTimes> RankedSession::all_times() {
   std::vector<RankTimes> all;
   give({Kind::times}, [&] { all = own_->all_times(); });
-  nlohmann::json list = nlohmann::json::array();
-  for (size_t r = 0; r < all.size(); ++r) {
-    // Ranks that were made anew count from 0 again, so there is nothing to subtract.
-    const RankTimes before = told_.empty() || told_[r].count > all[r].count ? RankTimes() : told_[r];
-    list.push_back({{"steps", all[r].count - before.count},
-                    {"computing_s", all[r].computing() - before.computing()},
-                    {"communication_s", all[r].communication - before.communication},
-                    {"reduction_s", all[r].reduction - before.reduction},
-                    {"waiting_s", all[r].waiting - before.waiting}});
-  }
-  told_ = std::move(all);
-  return list.dump();
+  return all;
 }
 
 int RankedSession::largest() const {
@@ -214,15 +147,6 @@ void RankedSession::describe() {
   }
 }
 
-std::vector<MemoryItem> RankedSession::memory() const {
-  std::vector<MemoryItem> items;
-  for (int r = 0; r < ranks(); ++r) {
-    if (run_.device(r) != nullptr && run_.device(r)->on_host() == own_->device().on_host())
-      items.push_back({fmt::format("rank {} ({})", r, devices()[r].text), planned_[r].device_bytes});
-  }
-  return items;
-}
-
 HostMemory RankedSession::host() const {
   HostMemory host;
   const Dataset& d = dataset();
@@ -235,50 +159,16 @@ HostMemory RankedSession::host() const {
                    {"labels and splits", run_.data().label_bytes()},
                    {"rank of each node", run_.partition().part.size() * 4},
                    {"best weights", own_->learner().parameter_bytes()}};
-  for (int r = 0; r < ranks(); ++r) {
-    if (run_.device(r) == nullptr) continue;  // another process drives this rank
-    const bool on_host = run_.device(r)->on_host();
-    host.training.push_back({fmt::format("rank {} ({})", r, devices()[r].text),
-                             on_host ? planned_[r].device_bytes : planned_[r].host_bytes});
-  }
+  for (MemoryItem& item : host_of_ranks()) host.training.push_back(std::move(item));
   host.held = own_->data_bytes();
   host.evaluating = {{"scores being ranked", ranking_bytes(metric(), d)},
                      {"predictions of all ranks", own_->adds_up() ? 0 : d.num_nodes() * d.num_classes * 4}};
   return host;
 }
 
-// Ranks of one process may share a memory: virtual devices of one GPU share that of the GPU, and
-// ranks on cores share that of the host. If MPI has started the processes, each rank is compared
-// with the limit of its own process.
 void RankedSession::require_memory() const {
-  if (processes_ != nullptr || grouped_ != nullptr) {
-    for (int r = 0; r < ranks(); ++r) {
-      if (planned_[r].device_bytes <= planned_[r].memory_limit) continue;
-      throw UserError(
-          "memory",
-          fmt::format("rank {} ({}) needs {}, but only {} may be used{}", r, devices()[r].text,
-                      size_of(planned_[r].device_bytes), size_of(std::max<int64_t>(0, planned_[r].memory_limit)),
-                      devices()[r].device == "cpu" ? " beside the data of the whole graph" : ""),
-          "use more processes, other --shares, a smaller --hidden, fewer --layers, or raise --memory-limit");
-    }
-    return;
-  }
-  std::map<int, int64_t> needed;  // bytes by the number of the GPU; -1 stands for the host
-  const auto memory_of = [&](int r) {
-    return run_.device(r)->on_host() ? -1 : choose_device(devices()[r].device, devices()[r].precision).index;
-  };
-  for (int r = 0; r < ranks(); ++r) needed[memory_of(r)] += planned_[r].device_bytes;
-  for (int r = 0; r < ranks(); ++r) {
-    const RunDevice& device = *run_.device(r);
-    const int64_t free = device.memory_limit(config(), device.free_at_start());
-    const int64_t need = needed[memory_of(r)];
-    if (need <= free) continue;
-    throw UserError(
-        "memory",
-        fmt::format("the ranks on {} need {} together, but only {} may be used",
-                    memory_of(r) < 0 ? "the host" : fmt::format("cuda:{}", memory_of(r)), size_of(need), size_of(free)),
-        "use more devices, or a smaller --hidden or --layers");
-  }
+  RankedModel::require_memory(in_processes() ? "more processes, other --shares, a smaller --hidden, fewer --layers"
+                                             : "more devices, or a smaller --hidden or --layers");
 }
 
 }  // namespace nacre

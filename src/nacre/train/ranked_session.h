@@ -1,21 +1,17 @@
-// RankedSession: a run over several devices, as the training loop and the commands see it. This
-// object is rank 0. The other ranks follow: they wait for orders of rank 0 and carry them out at
-// the same time as rank 0 does. They are threads of this process or processes that MPI started.
+// RankedSession: a run over several devices on the whole graph, as the training loop and the
+// commands see it. This object is rank 0.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "nacre/base/function_ref.h"
-#include "nacre/base/thread_team.h"
-#include "nacre/train/ranked_run.h"
+#include "nacre/train/ranked_model.h"
 #include "nacre/train/share_balance.h"
-#include "nacre/train/vertex_model.h"
 
 namespace nacre {
 
-class RankedSession : public VertexModel {
+class RankedSession : public RankedModel {
  public:
   // Completes `config`. Throws UserError if data, model and devices do not fit together.
   RankedSession(Dataset dataset, RunConfig config, const SessionNeeds& needs);
@@ -23,18 +19,12 @@ class RankedSession : public VertexModel {
   RankedSession(const RankedSession&) = delete;
   RankedSession& operator=(const RankedSession&) = delete;
 
-  const RunConfig& config() const override { return run_.data().config; }
-  const Dataset& dataset() const override { return run_.data().dataset; }
-  const std::vector<std::string>& notes() const override { return run_.data().notes; }
-  const std::string& metric() const override { return run_.data().metric; }
   const RunDevice& device() const override { return own_->device(); }
   double plan_seconds() const override { return plan_seconds_; }
   const PlanAnswer& planning() const override { return own_->planning(); }
   const Plan& plan() const override { return executor().plan(); }
   Plan plan_as_bound() const override { return executor().plan_as_bound(); }
-  std::string fingerprint() const override { return run_.data().fingerprint(); }
 
-  std::vector<MemoryItem> memory() const override;
   HostMemory host() const override;
   void start() override;
 
@@ -44,16 +34,11 @@ class RankedSession : public VertexModel {
   void use_average(bool use) override;
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override;
-  std::string take_rank_times() override;
   Scores evaluate(bool with_loss) override;
   const float* predict() override;
   const float* embeddings() override;
   int64_t embedding_width() const override;
 
-  const std::vector<RankDevice>& devices() const { return run_.devices(); }
-  int ranks() const { return static_cast<int>(devices().size()); }
-  // Returns the share of the work that each rank was given; they add up to 1.
-  const std::vector<double>& shares() const { return run_.shares(); }
   // Returns which rows travel between ranks, and what other choices would cost.
   const PlacementChoice& placement() const { return own_->placement(); }
   // Returns the predicted times of a step of each rank with the shares in use; empty if none were
@@ -63,10 +48,7 @@ class RankedSession : public VertexModel {
   // they are. If the new parts do not fit the devices, the run goes on with the shares in use. May
   // only be called between two steps.
   void move_work(const NewShares& wanted);
-  // Returns the figures of all ranks so far. Waits for the other ranks.
-  std::vector<RankFigures> figures();
-  // Returns what was planned for each rank.
-  const std::vector<RankFigures>& planned() const { return planned_; }
+  std::vector<RankFigures> figures() override;
   // Returns the session of a rank of this process. The caller may read it until the next call that
   // waits for other ranks.
   const RankSession& rank(int number) const { return number == 0 ? *own_ : *run_.session(number); }
@@ -79,19 +61,11 @@ class RankedSession : public VertexModel {
 
  private:
   const Executor& executor() const { return own_->trains() ? own_->trainer() : own_->predictor(); }
-  // Gives the order to all ranks, and carries out the part of rank 0 by calling `own`.
-  void give(const RankOrder& order, FunctionRef<void()> own);
-  // Throws UserError if ranks that share a memory do not fit into it together, or if a rank that is
-  // a process of its own does not fit into what it may use.
+  std::vector<RankTimes> all_times() override;
   void require_memory() const;
   void describe();
   // Makes the session of rank 0, while the other ranks make theirs.
-  void make_own();
-  // Makes this process join the others (RankedRun::join()).
-  void join(const NewShares* wanted);
-  // Opens the devices of all ranks, deals out the nodes, and connects the ranks as threads of this
-  // process. If `wanted` is null, the run chooses the shares.
-  std::unique_ptr<RankTeam> start_threads(const NewShares* wanted);
+  void make_session();
   // Ends the sessions of all ranks, and makes them anew for other shares.
   void make_again(const NewShares& wanted);
   bool times_kernels() const;  // whether the run is long enough for timed steps
@@ -102,23 +76,13 @@ class RankedSession : public VertexModel {
   // last step of the run so far.
   void balance(int64_t step);
 
-  double start_;
-  RankedRun run_;
-  std::unique_ptr<RankTeam> team_;
-  // The team of processes if each of them is one rank; otherwise null.
-  MpiTeam* processes_ = nullptr;
-  // The team of processes if they drive several ranks; otherwise null.
-  ProcessTeam* grouped_ = nullptr;
-  std::unique_ptr<ThreadTeam> threads_;  // threads of rank 0
   std::unique_ptr<RankSession> own_;
-  std::vector<RankFigures> planned_;  // figures of all ranks before the first step
-  bool started_ = false;              // start() has been called
-  bool average_ = false;              // the average of the weights is in use
-  int64_t steps_ = 0;                 // number of steps since the ranks were made
-  bool moved_ = false;                // whether balance() has moved work
+  bool started_ = false;  // start() has been called
+  bool average_ = false;  // the average of the weights is in use
+  int64_t steps_ = 0;     // number of steps since the ranks were made
+  bool moved_ = false;    // whether balance() has moved work
   std::vector<PartTime> predicted_;
-  std::vector<RankTimes> told_;  // times of all ranks at the last call of take_rank_times()
-  double early_losses_ = 0;      // sum of the losses of steps before the ranks were made anew
+  double early_losses_ = 0;  // sum of the losses of steps before the ranks were made anew
   std::vector<float> rows_;
   double plan_seconds_ = 0;
 };

@@ -5,8 +5,6 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
-#include "nacre/cluster/rank_threads.h"
-#include "nacre/engine/rank_memory.h"
 #include "nacre/train/precision_choice.h"
 #include "nacre/train/ranked_session.h"
 #include "nacre/train/share_report.h"
@@ -31,26 +29,6 @@ std::vector<PartTime> modelled(const std::vector<PartReport>& parts) {
 }
 
 }  // namespace
-
-std::unique_ptr<RankTeam> RankedSession::start_threads(const NewShares* wanted) {
-  GroupOptions group;
-  group.timeout = config().ranks.timeout;
-  if (wanted != nullptr) run_.take_precisions(*wanted);
-  run_.open_all();
-  run_.leave_out_weak();
-  const auto ranks = static_cast<int>(run_.devices().size());
-  std::vector<std::shared_ptr<GpuCompiler>> compilers;
-  compilers.reserve(ranks);
-  for (int r = 0; r < ranks; ++r) compilers.push_back(run_.device(r)->gpu_compiler());
-  if (wanted == nullptr) {
-    run_.deal_out();
-  } else {
-    run_.deal_out_again(*wanted);
-  }
-  if (std::any_of(compilers.begin(), compilers.end(), [](const auto& c) { return c != nullptr; }))
-    group.memory = make_rank_memory(std::move(compilers));
-  return std::make_unique<RankThreads>(ranks, group, [this](const RankCalls& calls) { run_.follow(calls); });
-}
 
 bool RankedSession::times_kernels() const {
   return (ranks() > 1 || run_.chooses_precisions()) && config().epochs >= kWorthBalancing;
@@ -115,7 +93,7 @@ void RankedSession::move_work(const NewShares& wanted) {
 }
 
 void RankedSession::make_again(const NewShares& wanted) {
-  if (processes_ == nullptr && grouped_ == nullptr) {
+  if (!in_processes()) {
     // The back end of a GPU finds its copies of the graph by their addresses, which change now. So
     // devices are opened anew.
     give({Kind::end}, [] {});
@@ -130,12 +108,12 @@ void RankedSession::make_again(const NewShares& wanted) {
       own_.reset();
       if (grouped_ != nullptr) grouped_->wait();
     } catch (...) {
-      team_->fail();
+      fail();
     }
     join(&wanted);
   }
   steps_ = 0;
-  make_own();
+  make_session();
 }
 
 }  // namespace nacre

@@ -45,16 +45,20 @@ class Trainee {
   virtual void use_average(bool /*use*/) {}
 
   virtual int64_t steps_per_epoch() const { return 1; }
+  // Return the number of batches of an epoch, and how many of them the step computes that begins
+  // with batch `first` of the epoch. A step may compute several batches if there are several ranks.
+  virtual int64_t batches_per_epoch() const { return steps_per_epoch(); }
+  virtual int64_t batches_in_step(int64_t /*first*/) const { return 1; }
   // Announces how many epochs will follow one another, so that steps of the next epoch may be
   // prepared during the current one.
   virtual void expect_epochs(int64_t /*epochs*/) {}
-  // Begins an epoch: the steps from `first` to its end come next, one by one.
+  // Begins an epoch: the steps from batch `first` to its end come next, one by one.
   virtual void begin_epoch(int64_t /*epoch*/, int64_t /*first*/) {}
   // Queues one forward and backward pass and the update of the optimiser; `step` counts from the
   // beginning of the run. A device may still be working on it when the call returns.
   virtual void queue_step(int64_t step, double lr) = 0;
   // Adds the losses of the steps since the last call to `sum`, each before its update, in their
-  // order. Waits for those steps.
+  // order. The loss of a step counts once for each of its batches. Waits for those steps.
   virtual void take_losses(double& sum) = 0;
   // Returns where the time of the steps since the last call went, as JSON for metrics.jsonl: a list
   // with an object for each rank. The text is empty if one device trains.
@@ -66,7 +70,7 @@ class Trainee {
   // read from disk, as JSON for metrics.jsonl. The text is empty if all features are in memory.
   virtual std::string take_disk_reads() { return ""; }
   // Runs a step to its end and returns its loss.
-  double train_step(int64_t step, double lr) {
+  virtual double train_step(int64_t step, double lr) {
     double loss = 0;
     queue_step(step, lr);
     take_losses(loss);

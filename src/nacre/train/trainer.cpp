@@ -110,7 +110,8 @@ class Loop {
         state_.config_json = fresh.config_json;
         state_.plan_json = fresh.plan_json;
         log_info(fmt::format("resuming after epoch {}{} from {}", state_.epoch,
-                             state_.batch > 0 ? fmt::format(" and {} steps", state_.batch) : "", options_.run_folder));
+                             state_.batch > 0 ? fmt::format(" and {} batches", state_.batch) : "",
+                             options_.run_folder));
         if (state_.epoch > config_.epochs) {
           throw UserError("--epochs",
                           fmt::format("{} is less than the {} epochs that the run in {} has already done",
@@ -155,9 +156,9 @@ class Loop {
   // Runs the steps of an epoch. Returns false if the run was asked to stop before the last step.
   bool steps(Progress& progress, double lr) {
     const TraceSpan span("train", "epoch");
-    const int64_t count = trainee_.steps_per_epoch();
+    const int64_t count = trainee_.batches_per_epoch();
     trainee_.begin_epoch(state_.epoch, state_.batch);
-    for (; state_.batch < count; ++state_.batch, ++state_.step) {
+    for (; state_.batch < count; state_.batch += trainee_.batches_in_step(state_.batch), ++state_.step) {
       if (state_.batch > 0) {
         if (asked_to_stop()) return false;
         if (options_.checkpoint_every == 0) maybe_save();
@@ -165,7 +166,7 @@ class Loop {
           take_losses();
           const double part = static_cast<double>(state_.batch) / static_cast<double>(count);
           progress.update(static_cast<double>(state_.epoch) + part,
-                          fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}", state_.epoch + 1, config_.epochs,
+                          fmt::format("epoch {}/{}  batch {}/{}  loss {:.4f}", state_.epoch + 1, config_.epochs,
                                       state_.batch, count, state_.loss_sum / static_cast<double>(state_.batch)));
         }
       }
@@ -266,7 +267,7 @@ class Loop {
     } catch (const ReadFailure&) {
       trainee_.use_average(false);
       --state_.epoch;
-      state_.batch = trainee_.steps_per_epoch();
+      state_.batch = trainee_.batches_per_epoch();
       state_.loss_sum = last_loss_sum_;
       save_before_failing();
       throw;

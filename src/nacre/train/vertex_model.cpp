@@ -2,6 +2,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/train/batch_session.h"
+#include "nacre/train/ranked_batches.h"
 #include "nacre/train/ranked_session.h"
 #include "nacre/train/session.h"
 
@@ -13,6 +14,9 @@ void refuse_embeddings(const RunConfig& config) {
 }
 
 std::unique_ptr<VertexModel> make_session(Dataset dataset, RunConfig config, const SessionNeeds& needs) {
+  if (config.ranks.several() && config.mode == "minibatch") {
+    return std::make_unique<RankedBatchSession>(std::move(dataset), std::move(config), needs);
+  }
   if (config.ranks.several()) {
     return std::make_unique<RankedSession>(std::move(dataset), std::move(config), needs);
   }

@@ -54,8 +54,8 @@ class VertexModel : public Trainee {
 // Throws the UserError of embeddings(): the model has no hidden layer.
 [[noreturn]] void refuse_embeddings(const RunConfig& config);
 
-// Makes a RankedSession if the run has several devices. Otherwise makes a Session or a
-// BatchSession, as RunConfig::mode says.
+// Makes a Session or a BatchSession, as RunConfig::mode says, or a RankedSession or a
+// RankedBatchSession if the run has several devices.
 std::unique_ptr<VertexModel> make_session(Dataset dataset, RunConfig config, const SessionNeeds& needs);
 
 }  // namespace nacre

@@ -73,14 +73,14 @@ void DeviceSampling::know(uint64_t epoch) {
 
 void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
   std::vector<GpuSampler::Batch> batches = {{seeds, key}};
-  const auto first = static_cast<int64_t>(key.batch);
   const BatchOrder& order = orders_[key.epoch % 2];
+  const int64_t first = order.before(static_cast<int64_t>(key.batch));
   // If the batch is not of this order, the batches that follow it are not known.
   const bool known = first < order.num_batches() && std::ranges::equal(order.batch(first), seeds);
   const int64_t last = known ? std::min(first + options_.ahead, order.num_batches()) : first + 1;
   for (int64_t i = first + 1; i < last; ++i) {
-    if (!drawn_.contains({key.epoch, static_cast<uint64_t>(i)}))
-      batches.push_back({order.batch(i), {key.epoch, static_cast<uint64_t>(i)}});
+    const auto number = static_cast<uint64_t>(order.number(i));
+    if (!drawn_.contains({key.epoch, number})) batches.push_back({order.batch(i), {key.epoch, number}});
   }
   std::vector<DeviceSample> samples = sampler_.sample(batches);
   for (size_t i = 0; i < samples.size(); ++i)

@@ -3,6 +3,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/engine/gpu/optimizer.h"
+#include "nacre/kernel/cuda/exchange.h"
 #include "nacre/plan/narrow.h"
 #include "nacre/plan/variants/place.h"
 
@@ -78,6 +79,18 @@ class GpuBackend : public Backend {
   }
   void clear(void* to, int64_t bytes) override {
     if (bytes > 0) device().fill(to, 0, bytes);
+  }
+  void add(float* to, const float* from, int64_t count) override {
+    // Every number is a row of its own, so that one kernel serves arrays of any size.
+    const cuda::RowMove move{.floats = 1, .words = 1, .action = cuda::RowAction::add};
+    const cuda::MoveRowsParams params = {.from = from,
+                                         .from_index = nullptr,
+                                         .to = to,
+                                         .to_index = nullptr,
+                                         .rows = count,
+                                         .from_pitch = 1,
+                                         .to_pitch = 1};
+    context_->launch(cuda::move_rows(move), cuda::move_blocks(move, count), params)();
   }
   int64_t graph_bytes() const override { return context_->resident_bytes(); }
 
