@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains on mini-batches on several devices: as threads of one process (--devices), and as
 processes that mpirun has started. A step is that of the joined batch on one device."""
-import json
 import os
+import unittest
 
 import cli
 from launched import LaunchedTest, RankTest
@@ -109,13 +109,11 @@ class Processes(LaunchedTest):
         self.assertEqual(result.err.count("is no number of batches"), 1, result)
 
 
-class Gpus(RankTest):
-    """Parts of a GPU, and a GPU beside cores of the host."""
+@unittest.skipIf(os.environ.get("NACRE_TEST_DEVICE") != "cuda", "NACRE_TEST_DEVICE is not cuda")
+class Gpus(LaunchedTest):
+    """Parts of a GPU, which may be emulated, and a GPU beside cores of the host."""
 
-    def setUp(self):
-        if os.environ.get("NACRE_TEST_DEVICE") != "cuda":
-            self.skipTest("needs a GPU (NACRE_TEST_DEVICE=cuda)")
-        super().setUp()
+    gpu = True
 
     def test_a_step_is_that_of_the_joined_batch(self):
         common = (*DATA, *MODELS["sage"], *ALL, "--epochs", 2)
@@ -123,7 +121,10 @@ class Gpus(RankTest):
         for name, devices in (("parts", "cuda:0@8,cuda:0@8"), ("mixed", "cuda:0@8,cpu:1")):
             made = self.train(name, *common, "--batch-size", 7, "--devices", devices, "--shares", "3,1")
             self.same(name, "one", first=2)
-            self.assertEqual(json.dumps(made["device"]), json.dumps(devices))
+            self.assertEqual(made["device"], devices)
+        self.launched(2, "train", *common, "--batch-size", 7, "--checkpoint", "processes", "--json", "-q", "--devices",
+                      "cuda:0@8,cuda:0@8", "--shares", "1,3")
+        self.same("processes", "one", first=2)
 
 
 if __name__ == "__main__":

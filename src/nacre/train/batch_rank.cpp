@@ -99,6 +99,7 @@ void BatchRank::step(double lr) {
 void BatchRank::run_step(double lr) {
   const int64_t end = next_ + session_->batches_in_step(next_);
   compute_up_to(end);
+  const double computed = now_seconds();
   const StepGradients all = session_->gradients();
   {
     const TraceSpan span("train", "add up gradients");
@@ -108,6 +109,7 @@ void BatchRank::run_step(double lr) {
   learner.keep_loss(all.data + all.count - 1, end - next_);
   learner.update(lr);
   next_ = end;
+  session_->count_end_of_step(now_seconds() - computed);
 }
 
 void BatchRank::share_weights() { nacre::share_weights(control_, session_->learner()); }

@@ -101,6 +101,8 @@ class BatchSession : public VertexModel {
   // on `step`.
   void compute_next(int64_t step, PreparedBatch::Finish finish);
   StepGradients gradients() const;
+  // Counts seconds that a step took after its batches were computed.
+  void count_end_of_step(double seconds) { step_times_.host += seconds; }
 
   Scores evaluate(bool with_loss) override;
 
