@@ -91,8 +91,8 @@ class Bench:
         return record
 
     def nacre(self, *words, seconds=120, threads=None, interrupt=None):
-        """Returns what the command prints as JSON, or {"error": …}. With `interrupt`, the command is
-        interrupted after so many seconds and prints what it has."""
+        """Returns what the command prints as JSON, or {"error": …}. With `interrupt`, the command
+        is interrupted after so many seconds and prints what it has."""
         environment = dict(os.environ, NACRE_CACHE=str(self.folder / "cache"))
         command = [self.o.nacre, *map(str, words), "-q"]
         if threads:

@@ -257,7 +257,9 @@ TEST(RankedSession, ChoosesRowsForEverySite) {
       for (const PricedRows& rows : chosen.fixed) {
         const auto run = fixed.find(halo_rows_name(rows.rows));
         if (run == fixed.end()) continue;
-        if (rows.rows != HaloRows::columns) EXPECT_LE(chosen.cost.seconds, run->second) << run->first;
+        if (rows.rows != HaloRows::columns) {
+          EXPECT_LE(chosen.cost.seconds, run->second) << run->first;
+        }
         EXPECT_EQ(rows.cost.seconds, run->second) << run->first;
       }
       EXPECT_EQ(several.plan().options.halo_rows, chosen.placement);

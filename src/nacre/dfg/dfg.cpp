@@ -110,7 +110,8 @@ void Dfg::validate() const {
     const Node& node = (*this)[i];
     const auto at = [&] { return "node " + std::to_string(i); };
     try {
-      NACRE_CHECK(infer_type(*this, node, i) == node.type, at() + " carries a type that does not follow from its inputs");
+      NACRE_CHECK(infer_type(*this, node, i) == node.type,
+                  at() + " carries a type that does not follow from its inputs");
     } catch (const UserError& error) {
       throw InternalError(__FILE__, __LINE__, at() + ": " + error.what());
     }

@@ -153,8 +153,7 @@ double RankSession::link_rate() {
 }
 
 PlacementCost RankSession::predict(const Plan& plan, int64_t memory, double link) {
-  const NominalProfile prices =
-      device().on_host() ? nominal_cpu() : nominal_gpu(device().backend()->traits().part);
+  const NominalProfile prices = device().on_host() ? nominal_cpu() : nominal_gpu(device().backend()->traits().part);
   SearchOptions how;
   how.model = &prices.model;
   how.cache_bytes = prices.cache_bytes;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -100,6 +101,7 @@ void RankedModel::give(const RankOrder& order, FunctionRef<void()> own) {
 void RankedModel::fail() {
   failed_ = true;
   team_->fail();
+  std::abort();  // fail() throws; the compiler does not know this of a virtual function
 }
 
 void RankedModel::end_ranks() {

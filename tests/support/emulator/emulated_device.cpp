@@ -365,8 +365,6 @@ DeviceInfo describe_device() {
   return info;
 }
 
-std::unique_ptr<Device> open_device(int multiprocessors) {
-  return std::make_unique<EmulatedDevice>(multiprocessors);
-}
+std::unique_ptr<Device> open_device(int multiprocessors) { return std::make_unique<EmulatedDevice>(multiprocessors); }
 
 }  // namespace nacre::emulator

@@ -141,7 +141,7 @@ class DeviceSink : public FeatureSink {
   std::mutex stream_mutex_;
   std::map<int, Slot> slots_;
   Slot* last_ = nullptr;  // slot of the last finished batch
-  double busy_ = 0;  // seconds of the copies that were settled; guarded by stream_mutex_
+  double busy_ = 0;       // seconds of the copies that were settled; guarded by stream_mutex_
 };
 
 }  // namespace
