@@ -258,7 +258,7 @@ TEST(RankedSession, ChoosesRowsForEverySite) {
         const auto run = fixed.find(halo_rows_name(rows.rows));
         if (run == fixed.end()) continue;
         if (rows.rows != HaloRows::columns) {
-          EXPECT_LE(chosen.cost.seconds, run->second) << run->first;
+          EXPECT_LE(chosen.cost.seconds, kLateMargin * run->second) << run->first;
         }
         EXPECT_EQ(rows.cost.seconds, run->second) << run->first;
       }

@@ -56,6 +56,7 @@ class PlacementSearch {
       for (int round = 0; round < kRounds && improve(); ++round) {
       }
     }
+    prefer_late();
     describe();
     return std::move(choice_);
   }
@@ -98,6 +99,15 @@ class PlacementSearch {
         rest /= choices_.size();
       }
       try_placement(placement);
+    }
+  }
+
+  // Takes `late` at all sites, unless the search has found something that is clearly faster, or
+  // `late` does not fit.
+  void prefer_late() {
+    for (const PricedRows& one : choice_.fixed) {
+      if (one.rows == HaloRows::late && one.cost.missing <= 0 && choice_.cost.seconds * kLateMargin > one.cost.seconds)
+        take({HaloRows::late, {}}, one.cost);
     }
   }
 
