@@ -20,6 +20,7 @@ constexpr double kMostBatches = 1024;  // of one rank in a step, as a number of 
 std::vector<int64_t> finished(const std::vector<double>& speeds, double seconds) {
   constexpr double kRounding = 1e-9;
   std::vector<int64_t> counts;
+  counts.reserve(speeds.size());
   for (const double speed : speeds) counts.push_back(static_cast<int64_t>(std::floor(seconds * speed + kRounding)));
   return counts;
 }

@@ -114,16 +114,16 @@ double BatchInputs::weight_of(std::span<const NodeId> vertices) const {
 
 // Returns weights that give the mean over the labelled training vertices of the batch, or what the
 // batch adds to the mean of its step. (A subgraph holds other vertices, too.)
-Tensor BatchInputs::loss_weights(const Sample& sample, const LossTotal& step) const {
-  const double total = step.weight
-                           ? *step.weight
-                           : weight_of(first(sample.vertices, sample.num_seeds)) * static_cast<double>(step.batches);
+Tensor BatchInputs::loss_weights(const Sample& sample, const LossTotal& total) const {
+  const double weight = total.weight
+                            ? *total.weight
+                            : weight_of(first(sample.vertices, sample.num_seeds)) * static_cast<double>(total.batches);
   Tensor t = run_.no_loss_weights(sample.num_seeds);
   const int64_t width = t.row_size();
   for (int64_t i = 0; i < sample.num_seeds; ++i) {
     if (counts_[sample.vertices[i]] == 0) continue;
     float* row = t.data<float>() + i * width;
-    run_.loss_weights(sample.vertices[i], total, row);
+    run_.loss_weights(sample.vertices[i], weight, row);
     for (int64_t c = 0; c < width && !sample.loss_scale.empty(); ++c) row[c] *= sample.loss_scale[i];
   }
   return t;

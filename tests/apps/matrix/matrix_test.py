@@ -47,6 +47,7 @@ class Shared:
         self.accepted = {command: options_of(self.program, command)
                          for command in ("train", "plan", "explain", "eval", "predict")}
         (folder / "data").mkdir()
+        (folder / "rates").mkdir()  # see Place.known_rates()
         graphs.write_all(folder / "data", self.program)
 
 

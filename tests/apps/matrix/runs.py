@@ -1,7 +1,9 @@
 """One row of the array as commands of the program, and what must hold of each."""
+import contextlib
 import json
 import math
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -50,6 +52,7 @@ class Place:
     def __init__(self, shared, row, plugin):
         self.path = tempfile.mkdtemp(prefix="row-", dir=shared.folder)
         os.symlink(shared.folder / "data", os.path.join(self.path, "data"))
+        self.rates = shared.folder / "rates"
         self.env = {key: value for key, value in os.environ.items()
                     if key not in ("NACRE_CACHE", "XDG_CACHE_HOME", "NACRE_PLUGIN_PATH")}
         if plugin is not None:
@@ -68,6 +71,26 @@ class Place:
 
     def __exit__(self, *_):
         shutil.rmtree(self.path, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def known_rates(self):
+        """Lends the row the rates of this machine that other rows have measured, and takes what
+        the row measures. Measuring them takes seconds."""
+        cache = pathlib.Path(self.env.get("XDG_CACHE_HOME", "/dev/null")) / "nacre"
+        if cache.is_relative_to(self.path) and cache.is_dir():
+            copy_files(self.rates, cache)
+        yield
+        if cache.is_relative_to(self.path) and cache.is_dir():
+            copy_files(cache, self.rates)
+
+
+def copy_files(source, target):
+    """Copies the profiles that `target` does not have; each of them appears whole."""
+    for profile in source.glob("profile-*.json"):
+        if not (target / profile.name).exists():
+            copy = tempfile.mktemp(prefix="copy-", dir=target)
+            shutil.copyfile(profile, copy)
+            os.replace(copy, target / profile.name)
 
 
 class Runner:
@@ -177,7 +200,8 @@ def then_plan_file(runner, words, result, accepted):
 
 def then_plan(runner, words, result, accepted):
     runner.run("plan", *only(accepted["plan"], words), "--output", "plan.json")
-    runner.run("explain", *only(accepted["explain"], words), "--steps", "1", "--search-seconds", "0.05")
+    with runner.place.known_rates():
+        runner.run("explain", *only(accepted["explain"], words), "--steps", "1", "--search-seconds", "0.05")
 
 
 def then_trace(runner, words, result, accepted):
