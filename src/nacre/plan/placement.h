@@ -51,14 +51,15 @@ struct PlacementChoice {
   std::vector<PlacedSite> sites;
 };
 
-// Predicted times are not exact. So something else than `late` at all sites is chosen only if a step
-// with `late` is predicted to take this many times as long.
+// Predicted times are not exact. So something else than `late` at all sites is chosen only if a
+// step with `late` is predicted to take this many times as long.
 inline constexpr double kLateMargin = 1.03;
 
-// Chooses for a DFG that is not distributed yet. The result is not more expensive than one choice of
-// rows for all sites, apart from two margins: `late` may be a little more expensive (kLateMargin),
-// and sums in columns must be much cheaper than the others to be chosen. Ranks that call this
-// together make the same trials in the same order if their trials return the same numbers.
+// Chooses for a DFG that is not distributed yet. The result is not more expensive than one choice
+// of rows for all sites, apart from two margins: `late` may be a little more expensive
+// (kLateMargin), and sums in columns must be much cheaper than the others to be chosen. Ranks that
+// call this together make the same trials in the same order if their trials return the same
+// numbers.
 PlacementChoice search_placement(const Dfg& dfg, const PlacementTrial& trial, const RankViews& views = {});
 // Returns the predicted cost of a placement that the user asked for. No other placement is tried.
 PlacementChoice given_placement(const Dfg& dfg, const RankPlacement& placement, const PlacementTrial& trial,
