@@ -259,7 +259,8 @@ TEST(HeteroBatches, TheBillCountsTheTableAndTheRowsOfEveryKind) {
   const BatchSession wide(data, config);
   EXPECT_EQ(item(wide, "features") - item(narrow, "features"), kAuthors * 400 * 4);
   int64_t authors = 0;
-  for (const NodeId v : wide.trial_batches(1)[0].vertices) authors += v >= kPapers && v < kPapers + kAuthors;
+  const std::vector<Sample> batches = wide.trial_batches(1);
+  for (const NodeId v : batches[0].vertices) authors += v >= kPapers && v < kPapers + kAuthors;
   EXPECT_GT(authors, 8);
   EXPECT_GE(item(wide, "batches (features)") - item(narrow, "batches (features)"), 3 * authors * 400 * 4);
 }
