@@ -55,7 +55,8 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   void rest(Lock& lock, int idle);
   // Says which rank this one waits for outside the hub; -1: for none. Locks the hub.
   void waits_elsewhere(int rank);
-  // Returns the rank that this one waits for, in a group or elsewhere; -1 if it does not wait.
+  // Returns the rank whose packet this rank waits for, whether a call of a group waits or another
+  // call; -1 if this rank waits for nobody.
   int waits_for() const;
   // Returns whether this rank waits for others in a group, or knows of a failure. Locks the hub.
   bool is_excused();

@@ -14,7 +14,8 @@
 
 namespace nacre {
 
-// Memory for rows: the row in seat s begins at memory + s · row_bytes.
+// The memory that rows from disk are read into. It is divided into seats of one row each: the row
+// in seat s begins at memory + s · row_bytes.
 struct Seats {
   std::shared_ptr<char> memory;
   int64_t row_bytes = 0;

@@ -48,7 +48,8 @@ class RankInputs {
   Tensor value(const std::string& name) const;
   Tensor rows(const Tensor& table, int64_t count) const;
   Tensor loss_weights() const;
-  // Returns a value of all vertices or edges of the whole graph.
+  // Returns the leaf `name` for the whole graph, with a row for each of its vertices or edges. A
+  // rank takes the rows of its own part from it.
   Tensor value_of_all(const std::string& name) const;
 
   const RunData& run_;

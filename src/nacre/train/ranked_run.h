@@ -127,7 +127,8 @@ class RankedRun {
   // shares, joins the other processes again and goes on.
   void follow(MpiTeam& team);
   void follow(ProcessTeam& team);
-  // Makes all ranks of the process but the first follow, on threads of the team.
+  // Starts a thread of the team for each rank that this process drives besides its first one. These
+  // ranks wait there for orders of rank 0 and carry them out.
   void start_others(ProcessTeam& team);
   // Sends an order to all ranks. Called by rank 0.
   static void send(const RankOrder& order, Communicator& control);

@@ -80,7 +80,7 @@ class Simulator {
   Planned plan(const Part& part, bool alone, bool limited, HaloRows rows) const;
   // Makes the plans of training and of evaluation with the plan options that `planned` already has.
   static void make_plans(const Part& part, const Dfg& trained, const Dfg& predicted, Planned& planned);
-  // Returns the bytes of memory that a part takes with these plans.
+  // Returns the bytes of memory that the device of a part needs if it runs these plans.
   double memory_of(const Part& part, const Planned& planned) const;
   // Sets the memory of the largest rank or, if there are few ranks, of all ranks in `result`.
   void count_memory(const Partition& partition, int largest, const Planned& planned, SimulatedRun& result) const;

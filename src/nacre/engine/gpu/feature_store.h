@@ -88,8 +88,8 @@ class FeatureStore {
   };
   // Starts to compile the kernel that load() launches.
   void ask_for_kernel(GpuCompiler& compiler) const { function(compiler); }
-  // Queues the kernel that writes the rows as f32. `compiler` belongs to the store's device, or to
-  // the same GPU opened a second time.
+  // Queues the kernel that gathers `rows` from all tiers and writes them as f32. `compiler` belongs
+  // to the store's device, or to the same GPU opened a second time.
   void load(GpuCompiler& compiler, const Rows& rows) const;
 
  private:
