@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that every option of the commands that train, plan, partition and use a model is in
-tests/apps/matrix/table.py, as a value of a factor or with the test that tries it. Options of
-nacre bench and nacre data are not checked."""
+"""Checks that every option of the commands that train, plan, partition, simulate, report and use a
+model is in tests/apps/matrix/table.py, as a value of a factor or with the test that tries it.
+Options of nacre bench and nacre data are not checked."""
 import pathlib
 import re
 import sys
@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests" / "apps" / "matrix"))
 import table
 
 # The files that describe these commands and the options they share.
-SOURCES = ("options", "options_ranks", "train", "evaluate", "plan", "recommend", "explain", "partition", "simulate")
+SOURCES = ("options", "options_ranks", "train", "evaluate", "plan", "recommend", "explain", "partition", "simulate", "run")
 # Matches add_option("--name,-n", …), add_flag, add_call, ….
 ADDED = re.compile(r"\badd_\w+\s*\(\s*\"(-[^\"]+)\"")
 
