@@ -36,7 +36,7 @@ configure_python = @if scripts/python_env.sh; then \
 	cmake --preset $(1) -DNACRE_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/python/env/bin/python; fi
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example guides python install clean
+.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example guides python wheel wheel-test install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,6 +138,12 @@ python: deps ## the Python package for this folder: PYTHONPATH=build/release/pyt
 	$(call configure,release)
 	$(call configure_python,release)
 	$(call compile,release) --target nacre_python nacre_python_stub
+
+wheel: deps ## build/wheel/dist: a wheel with the package, the program and their libraries
+	@NVCC=$(NVCC) JOBS=$(JOBS) scripts/wheel.sh
+
+wheel-test: wheel ## the wheel in a new virtual environment without a compiler
+	@scripts/wheel_test.sh
 
 install: deps ## program, headers, libraries and CMake package into PREFIX (/usr/local)
 	$(call configure,release)

@@ -50,4 +50,13 @@ install(DIRECTORY src/nacre DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 install(EXPORT nacre NAMESPACE nacre:: FILE nacre-targets.cmake DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/nacre-config.cmake ${PROJECT_BINARY_DIR}/nacre-config-version.cmake
   DESTINATION ${package_dir})
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/model_library.cmake ${PROJECT_SOURCE_DIR}/src/nacre/model/model_library_entry.cpp
+  DESTINATION ${package_dir})
+if(TARGET nacre_shell_files)
+  set(shell ${PROJECT_BINARY_DIR}/shell)
+  install(FILES ${shell}/nacre.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME nacre)
+  install(FILES ${shell}/_nacre DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${shell}/nacre.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${shell}/nacre.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

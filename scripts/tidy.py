@@ -4,9 +4,9 @@ first argument; the default is build/release). A file is checked again only if t
 ours that it reaches, its compile command or .clang-tidy has changed; what passed is remembered in
 build/lint.
 
-Nearly all of clang-tidy's time goes into the headers of the standard library, so the files of one
-folder are checked together, as one source that includes them. If that finds anything, each of them
-is checked by itself, and this result counts."""
+Nearly all of clang-tidy's time goes into the headers of the standard library, so many files are
+checked together, as one source that includes them (tidy_groups.py). Files in which that finds
+anything are checked by themselves, and this result counts."""
 import concurrent.futures
 import hashlib
 import json
@@ -17,27 +17,17 @@ import shlex
 import subprocess
 import sys
 
+import tidy_groups
 import together
 import tree
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*"(nacre/[^"]+|[\w-]+\.h)"', re.M)
 # Sources that the build compiles together are included by such a file.
 UNITY = re.compile(r'^#include "([^"]+)"', re.M)
 
 
-def reach(path, seen):
-    """Adds `path` and every header of ours that it includes."""
-    if path in seen or not (tree.ROOT / path).is_file():
-        return
-    seen.add(path)
-    for name in INCLUDE.findall(tree.read(path)):
-        base = pathlib.Path("src") if name.startswith("nacre/") else path.parent
-        reach(base / name, seen)
-
-
 def digest(path, command):
     seen = set()
-    reach(path, seen)
+    tidy_groups.reach(path, seen)
     state = hashlib.sha256(command.encode() + (tree.ROOT / ".clang-tidy").read_bytes())
     for name in sorted(seen):
         state.update(str(name).encode() + (tree.ROOT / name).read_bytes())
@@ -68,23 +58,46 @@ def sources_of(file):
     return [f.relative_to(tree.ROOT) for f in files if f.is_relative_to(tree.ROOT) and f.is_file()]
 
 
+def shared_flags(commands):
+    """Returns the flags of all commands, each flag once. Levels of optimisation are left out,
+    because clang-tidy ignores them."""
+    flags = {}
+    for command in commands:
+        words = iter(flags_of(command))
+        for word in words:
+            if not word.startswith("-O"):
+                flags[(word, next(words)) if word == "-isystem" else (word,)] = None
+    return [word for flag in flags for word in flag]
+
+
+def blamed(text, group):
+    """Returns the files of the group that have findings, or all files of the group if a finding
+    lies in another file."""
+    found = set(re.findall(r"^([^\s:]+):\d+:\d+: error: ", text, re.M))
+    files = {path for path in group if str(tree.ROOT / path) in found}
+    return files if files and len(files) == len(found) else set(group)
+
+
 def check_group(number, group, commands):
-    """Yields (path, passed, text) for every file."""
-    paths = group["paths"]
-    if len(paths) > 1:
+    """Returns (path, passed, text) for every file."""
+    results = []
+    while len(group) > 1:
         source = tree.ROOT / f"build/lint/together{number}.cpp"
-        source.write_text("".join(f'#include "{tree.ROOT / path}"\n' for path in paths))
+        source.write_text("".join(f'#include "{tree.ROOT / path}"\n' for path in group))
         command = ["clang-tidy", "--quiet", f"--config-file={tree.ROOT / '.clang-tidy'}", "--checks=-bugprone-suspicious-include",
-                   r"--header-filter=/(src/nacre|apps)/.*\.(h|cpp)$", str(source), "--", *group["key"][1]]
+                   r"--header-filter=/(src/nacre|apps)/.*\.(h|cpp)$", str(source), "--", *shared_flags(commands[path] for path in group)]
         done = subprocess.run(command, capture_output=True, text=True)
         source.unlink()
         if done.returncode == 0:
-            return [(path, True, "") for path in paths]
-    results = [(path, *check(path, commands[path])) for path in paths]
-    if len(paths) > 1 and all(ok for _, ok, _ in results):
-        why = next((line for line in done.stdout.splitlines() if " error: " in line), "")
-        print(f"clang-tidy: {group['key'][0]}: {len(paths)} files do not go together: {why}", flush=True)
-    return results
+            return results + [(path, True, "") for path in group]
+        alone = blamed(done.stdout, group)
+        single = [(path, *check(path, commands[path])) for path in group if path in alone]
+        if all(passed for _, passed, _ in single):
+            why = next((line for line in done.stdout.splitlines() if " error: " in line), done.stderr.strip())
+            print(f"clang-tidy: {len(group)} files do not go together: {why}", flush=True)
+        results += single
+        group = [path for path in group if path not in alone]
+    return results + [(path, *check(path, commands[path])) for path in group]
 
 
 def main():
@@ -99,8 +112,7 @@ def main():
                 todo[path] = digest(path, commands[path])
     stale = [path for path, state in todo.items() if not (passed / state).exists()]
     failed = 0
-    # The last rooms include the most and take longest, so they come first.
-    groups = together.groups_of(stale[::-1], lambda path: (path.parent, flags_of(commands[path])), tree.read)
+    groups = tidy_groups.divide(stale, os.cpu_count())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for results in pool.map(lambda g: check_group(g, groups[g], commands), range(len(groups))):
             for path, ok, text in results:

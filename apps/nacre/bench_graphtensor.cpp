@@ -186,8 +186,9 @@ void add_bench_graphtensor(Command bench) {
   // measured.
   o.config.features_on = o.config.sample_on = "host";
   add_execution_options(command, o.config);
-  command.without({"--mode"});
+  command.without({"--mode", "--reorder"});
   add_batch_options(command, o.config);
+  command.without({"--staleness", "--schedule"});
   add_talk_options(command);
   command.add_option("--graphs", c->graphs, "comma-separated, SPEC or SPEC#WIDTH for features of another width");
   command.add_option("--models", c->models, "comma-separated; default gcn,sage,ngcf");

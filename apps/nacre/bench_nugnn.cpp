@@ -98,7 +98,7 @@ void add_bench_nugnn(Command bench) {
   c->config.device = "cpu";
   add_execution_options(command, c->config);
   // Parts of graphs are trained on as a whole, with plans by rules.
-  command.without({"--mode", "--plan", "--recompute", "--deterministic", "--no-plan-cache"});
+  command.without({"--mode", "--plan", "--recompute", "--reorder", "--deterministic", "--no-plan-cache"});
   add_talk_options(command);
   command
       .add_option(

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 
+#include "bench_placement.h"
 #include "commands.h"
 #include "matters.h"
 #include "nacre/base/error.h"
@@ -16,23 +17,9 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/place/compare.h"
 #include "options.h"
-#include "report.h"
 
 namespace nacre::cli {
 namespace {
-
-struct PlacementBench {
-  RunConfig config;
-  std::string groups = "1;2;2+2;4";
-  std::string shares = "0.05,0.1,0.2";
-  std::string methods;
-  double own_rate = 0;
-  double peer_rate = 100;
-  double host_rate = 20;
-  double alpha = -1;
-  int64_t epochs = 1;
-  std::string json;
-};
 
 struct Setup {
   std::string name;  // name of the set, for example 2+2
@@ -145,17 +132,7 @@ class PlacementTables {
   }
 
   void add(const Setup& setup, double share, const std::vector<std::string>& methods) {
-    PlacementRequest request;
-    request.num_vertices = data_.num_nodes();
-    const auto rows = static_cast<int64_t>(share * static_cast<double>(data_.num_nodes()));
-    request.device_rows.assign(setup.group.size(), rows);
-    request.group = setup.group;
-    request.alpha = c_.alpha;
-    const auto seconds = [&](double rate) { return rate > 0 ? row_bytes_ / (rate * 1e9) : 0; };
-    request.costs = {seconds(c_.own_rate), seconds(c_.peer_rate), seconds(c_.host_rate), 0};
-    request.reads = expected_;
-    request.accesses = accesses_;
-    request.seed = c_.config.seed;
+    PlacementRequest request = request_for(setup, share);
     if (counts_.size() != setup.group.size())
       counts_ = count_reads(accesses_, static_cast<int>(setup.group.size()), c_.epochs);
     // This placement uses the counted reads, which nobody knows before the epochs. So no other
@@ -178,10 +155,31 @@ class PlacementTables {
     add_row(setup, share, hindsight, request, best);
   }
 
+  // Returns the rows that the first device of a set holds.
+  Array<NodeId> first_device(const Setup& setup, double share) const {
+    PlacementRequest request = request_for(setup, share);
+    return place_features(request).device_rows.front();
+  }
+  std::span<const NodeId> train() const { return train_; }
   const Report& report() const { return report_; }
   double probability_seconds() const { return probability_seconds_; }
 
  private:
+  PlacementRequest request_for(const Setup& setup, double share) const {
+    PlacementRequest request;
+    request.num_vertices = data_.num_nodes();
+    const auto rows = static_cast<int64_t>(share * static_cast<double>(data_.num_nodes()));
+    request.device_rows.assign(setup.group.size(), rows);
+    request.group = setup.group;
+    request.alpha = c_.alpha;
+    const auto seconds = [&](double rate) { return rate > 0 ? row_bytes_ / (rate * 1e9) : 0; };
+    request.costs = {seconds(c_.own_rate), seconds(c_.peer_rate), seconds(c_.host_rate), 0};
+    request.reads = expected_;
+    request.accesses = accesses_;
+    request.seed = c_.config.seed;
+    return request;
+  }
+
   void add_row(const Setup& setup, double share, const FeaturePlacement& placement, const PlacementRequest& request,
                const JudgedPlacement& best) {
     const JudgedPlacement counted = judge_counts(placement, counts_, request.costs);
@@ -223,7 +221,10 @@ void run_placement(PlacementBench& c, const Command& command) {
     options.fanout = options.sampler == "layer" ? std::vector<int>(3, 8192) : std::vector<int>{15, 10, 5};
   }
   options.seed = c.config.seed;
-  if (!c.json.empty()) PendingFile::check(c.json);
+  const std::vector<double> scales = parse_scales(c);
+  for (const std::string& file : {c.json, c.curves}) {
+    if (!file.empty()) PendingFile::check(file);
+  }
   const Dataset data = open_data(c.config);
   PlacementTables tables(c, data);
   fmt::print("{}: {} nodes, {} edges, rows of {} bytes; probabilities of reading computed in {}\n", data.name,
@@ -234,6 +235,12 @@ void run_placement(PlacementBench& c, const Command& command) {
   }
   fmt::print("{}", tables.report().text());
   if (!c.json.empty()) write_file(c.json, tables.report().json() + "\n");
+  if (scales.empty()) return;
+  const Array<NodeId> near = tables.first_device(setups.front(), shares.front());
+  const LocalityTables trained = train_with_locality(c, data, tables.train(), near.span());
+  fmt::print("\nlocality-aware sampling, {} epochs of {}, {} rows in device memory\n{}", c.train_epochs,
+             c.config.model.model, human_count(near.size()), trained.runs.text());
+  if (!c.curves.empty()) write_file(c.curves, trained.curves.csv());
 }
 
 }  // namespace
@@ -244,10 +251,12 @@ void add_bench_placement(Command bench) {
   const auto c = std::make_shared<PlacementBench>();
   c->config.data = "twin:arxiv";
   c->config.batch_size = 1024;
+  c->config.model.model = "sage";
   add_data_options(command, c->config, false);
   add_talk_options(command);
   add_batch_options(command, c->config);
-  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--features-on", "--sample-on"});
+  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--features-on", "--sample-on",
+                   "--staleness", "--schedule"});
   command.add_option("--threads", c->config.threads, "threads of the CPU; default: all cores");
   command
       .add_option("--groups", c->groups,
@@ -269,6 +278,14 @@ void add_bench_placement(Command bench) {
   command.add_option("--alpha", c->alpha, "alpha of Algorithm 1; default: the value that minimises the expected time");
   command.add_option("--epochs", c->epochs, "epochs that are sampled and counted").show_default().positive();
   command.add_option("--json", c->json, "write the table to this file");
+  command.add_option("--scales", c->scales,
+                     "also train on the host with locality-aware sampling of these scales, such as 2,4,8, as if the\n"
+                     "first share of the rows were in the memory of a device");
+  command.add_option("--model", c->config.model.model, "model for --scales").show_default();
+  command.add_option("--hidden", c->config.model.hidden, "width of its hidden layers").show_default().positive();
+  command.add_option("--train-epochs", c->train_epochs, "epochs of each of its runs").show_default().positive();
+  command.add_option("--seed", c->config.seed, "seed of batches and initial weights").show_default();
+  command.add_option("--curves", c->curves, "write the losses of every epoch to this CSV file");
   command.callback([c, command] { run_placement(*c, command); });
 }
 

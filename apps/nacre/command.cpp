@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <sstream>
 #include <type_traits>
 #include <utility>
 
@@ -13,6 +14,8 @@ std::set<std::string>& names_set_by_run() {
   static thread_local std::set<std::string> names;
   return names;
 }
+
+const std::string kChoices = "choices:";
 
 }  // namespace
 
@@ -67,8 +70,17 @@ Setting Setting::check(std::function<std::string(const std::string&)> wrong) con
 }
 
 Setting Setting::one_of(const std::string& what, std::vector<std::string> names, std::vector<Synonym> synonyms) const {
+  choices(names);
   return written_as([option = option_->get_name(), what, names = std::move(names), synonyms = std::move(synonyms)](
                         const std::string& text) { return choose_name(option, what, text, names, synonyms); });
+}
+
+// CLI11 has no place for such names, so they become the name of a check that accepts every value.
+Setting Setting::choices(const std::vector<std::string>& names) const {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : "|") + name;
+  option_->check(CLI::Validator([](std::string&) { return std::string(); }, "", kChoices + list));
+  return *this;
 }
 
 Setting Setting::written_as(std::function<std::string(const std::string&)> change) const {
@@ -141,9 +153,33 @@ bool Command::has_option(const std::string& name) const { return app_->get_optio
 
 bool Command::given(const std::string& name) const { return has_option(name) && get_option(name).given(); }
 
+std::vector<std::string> Command::all_given() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    if (option->count() > 0) names.push_back(option->get_name());
+  }
+  return names;
+}
+
 Command Command::without(const std::vector<std::string>& names) const {
   for (const std::string& name : names) app_->remove_option(app_->get_option(name));
   return *this;
+}
+
+// Returns the names that Setting::choices() has stored as the name of a check.
+std::vector<std::string> choices_of(CLI::Option& option) {
+  std::vector<std::string> names;
+  for (int i = 0;; ++i) {
+    std::string list;
+    try {
+      list = option.get_validator(i)->get_name();
+    } catch (const CLI::OptionNotFound&) {
+      return names;
+    }
+    if (!list.starts_with(kChoices)) continue;
+    std::istringstream words(list.substr(kChoices.size()));
+    for (std::string name; std::getline(words, name, '|');) names.push_back(name);
+  }
 }
 
 void Command::callback(std::function<void()> run) const { app_->callback(std::move(run)); }

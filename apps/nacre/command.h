@@ -34,6 +34,9 @@ class Setting {
   // The value must be one of `names`, in any capitals, or a synonym. `what` is the noun for the
   // error message, for example "sampler".
   Setting one_of(const std::string& what, std::vector<std::string> names, std::vector<Synonym> synonyms = {}) const;
+  // Sets the values that a shell offers when it completes this option; the option may accept
+  // others, too. one_of() calls this itself.
+  Setting choices(const std::vector<std::string>& names) const;
   // `change` returns a value as the program itself writes it.
   Setting written_as(std::function<std::string(const std::string&)> change) const;
   // Returns whether the user asked for this option, once the command line is read. Options from the
@@ -70,13 +73,19 @@ class Command {
   Setting get_option(const std::string& name) const;
   bool has_option(const std::string& name) const;
   bool given(const std::string& name) const;  // false if there is no such option
+  // Returns the names of all options that the user gave.
+  std::vector<std::string> all_given() const;
   // Removes options that a group added but that this command does not use.
   Command without(const std::vector<std::string>& names) const;
   void callback(std::function<void()> run) const;
+  CLI::App& app() const { return *app_; }
 
  private:
   CLI::App* app_;
 };
+
+// Returns the values that Setting::choices() has set for an option.
+std::vector<std::string> choices_of(CLI::Option& option);
 
 // Sets the options that only the config.json of a run has set (config_file.h).
 void set_by_run(const std::set<std::string>& names);

@@ -24,6 +24,8 @@ void add_eval(Command app);
 void add_predict(Command app);
 void add_report(Command app);
 void add_bench(Command app);
+void add_completions(Command app);
+void add_man(Command app);
 void add_bench_gpu(Command bench);
 void add_bench_nugnn(Command bench);
 void add_bench_placement(Command bench);

@@ -12,6 +12,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/train/config.h"
+#include "nacre/train/model_paths.h"
 #include "nesting.h"
 #include "spelling.h"
 
@@ -150,13 +151,16 @@ bool says_nothing(const std::string& key, const json& value) {
   return zero.contains(key) && value.is_number_integer() && value.get<int64_t>() == 0;
 }
 
-void add_json(const std::string& path, const std::string& section, const json& object, Words& words) {
-  // Paths of data are relative to the folder in which the run was started.
-  const std::string folder = section == "data" ? object.value("folder", std::string()) : "";
+// `folder` is the folder in which the run was started. Paths of data and models are relative to it.
+void add_json(const std::string& path, const std::string& folder, const std::string& section, const json& object,
+              Words& words) {
   const bool several_kinds = section == "model" && !object.value("kinds", json::array()).empty();
   for (const auto& [key, value] : object.items()) {
     if (says_nothing(key, value) || (section == "data" && key == "folder")) continue;
-    if (several_kinds && key == "in_dim") {
+    if (section == "model" && key == "model" && object.contains("file")) continue;
+    if (section == "model" && key == "file") {
+      words.add(path, "model", {model_file_again(json_value(path, key, value), folder)});
+    } else if (several_kinds && key == "in_dim") {
       words.add(path, "input-dim", {json_value(path, key, value)});
     } else if (section == "model" && derived_keys().contains(key)) {
       continue;
@@ -164,7 +168,7 @@ void add_json(const std::string& path, const std::string& section, const json& o
       for (const auto& [knob, number] : value.items())
         words.add(path, "set", {knob + "=" + json_value(path, knob, number)});
     } else if (value.is_object() && section.empty()) {
-      add_json(path, key, value, words);
+      add_json(path, folder, key, value, words);
     } else {
       const auto other = renamed_keys().find(key);
       std::vector<std::string> values;
@@ -187,7 +191,8 @@ void read_json(const std::string& path, const std::string& text, Words& words) {
   }
   if (!object.is_object()) fail(path, "holds no settings", "give the config.json of a run");
   try {
-    add_json(path, "", object, words);
+    const json data = object.value("data", json::object());
+    add_json(path, data.is_object() ? data.value("folder", std::string()) : "", "", object, words);
   } catch (const json::exception&) {
     fail(path, "holds no usable settings", "give the config.json of a run");
   }

@@ -238,7 +238,7 @@ std::shared_ptr<EvalCommand> add_common(Command command) {
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
   // A trained model keeps its edges, and its forward pass is planned by rules.
-  command.without({"--undirected", "--plan", "--recompute", "--no-plan-cache"});
+  command.without({"--undirected", "--plan", "--recompute", "--reorder", "--no-plan-cache"});
   add_talk_options(command);
   command.add_option("--checkpoint", c->checkpoint, "run folder, one of its epoch-… folders, or a .safetensors file")
       .required();

@@ -82,9 +82,7 @@ std::vector<KernelReport> report_kernels(const Plan& plan, const Blocks& blocks,
   std::vector<KernelReport> reports;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const Work work = kernel_work(plan.kernels[k], plan, blocks, profile.cache_bytes);
-    const double floor =
-        std::max(plan.kernels[k].floor_bytes / profile.stream_bytes, work[Feature::flops] / profile.gemm_flops);
-    reports.push_back({profile.model.predict(work), measured[k], floor});
+    reports.push_back({profile.model.predict(work), measured[k], kernel_floor(plan.kernels[k], work, profile)});
   }
   return reports;
 }
@@ -235,7 +233,8 @@ void check(const ExplainCommand& c, const Command& command) {
                                        "--recompute",     "--walk-length",
                                        "--norm-samples",  "--sample-weighted",
                                        "--input-dropout", "--attention-dropout",
-                                       "--no-plan-cache", "--disable-pass"};
+                                       "--no-plan-cache", "--disable-pass",
+                                       "--reorder"};
   for (const char* option : kOfTheRun) {
     if (command.given(option))
       throw UserError(option, "is set by the run that is explained", "leave it out, or leave --run out");
@@ -351,7 +350,7 @@ void add_explain(Command app) {
   add_rank_options(command, c->config);
   add_pass_option(command, c->config);
   add_batch_options(command, c->config);
-  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--comm"});
+  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--staleness", "--schedule", "--comm"});
   add_planned_epochs(command, c->config);
   add_talk_options(command);
   command.add_option("--run", c->run, "explain the plan of this run folder");

@@ -7,6 +7,7 @@
 #include "nacre/base/error.h"
 #include "nacre/data/native.h"
 #include "nacre/data/npz.h"
+#include "nacre/train/batch_schedules.h"
 #include "nacre/train/device.h"
 #include "nacre/train/planner.h"
 #include "nacre/train/rank_devices.h"
@@ -62,6 +63,9 @@ bool leaves_out(const S& s, std::initializer_list<const char*> passes) {
                      [&](const char* pass) { return s.config->disabled_passes.contains(pass); });
 }
 bool schedule_is(const S& s, const char* name) { return s.config->schedule.name == name; }
+
+constexpr const char* kSettled = "is settled by --schedule";
+constexpr const char* kOne = "leave one of the two out";
 
 struct Rule {
   std::vector<const char*> options;
@@ -161,10 +165,11 @@ Rules rules_of_training() {
 
 Rules rules_of_batches() {
   return {
-      {{"--batch-size",  "--prefetch",     "--fanout",       "--sampler",     "--replace",        "--sample-weighted",
-        "--budget",      "--norm-samples", "--walk-length",  "--features-on", "--feature-budget", "--placement",
-        "--locality",    "--host-rows",    "--feature-type", "--sample-on",   "--host-budget",    "--pack",
-        "--pack-folder", "--no-subtasks",  "--no-relax",     "--no-stream"},
+      {{"--batch-size",      "--prefetch",    "--fanout",       "--sampler",     "--replace",
+        "--sample-weighted", "--budget",      "--norm-samples", "--walk-length", "--features-on",
+        "--feature-budget",  "--placement",   "--locality",     "--host-rows",   "--feature-type",
+        "--sample-on",       "--host-budget", "--pack",         "--pack-folder", "--no-subtasks",
+        "--no-relax",        "--no-stream",   "--shuffle",      "--staleness",   "--schedule"},
        [](const S& s) { return s.data == DataKind::nodes && !in_batches(s); },
        "is for mini-batches, but this run trains on the whole graph",
        "add --mode minibatch, or leave it out"},
@@ -173,14 +178,16 @@ Rules rules_of_batches() {
       {{"--fanout",       "--sampler",     "--replace",      "--sample-weighted", "--budget",
         "--norm-samples", "--walk-length", "--features-on",  "--feature-budget",  "--placement",
         "--locality",     "--host-rows",   "--feature-type", "--sample-on",       "--host-budget",
-        "--pack",         "--pack-folder", "--no-subtasks",  "--no-relax",        "--no-stream"},
+        "--pack",         "--pack-folder", "--no-subtasks",  "--no-relax",        "--no-stream",
+        "--shuffle",      "--staleness",   "--schedule"},
        [](const S& s) { return s.data == DataKind::unknown && !in_batches(s); },
        "is for mini-batches of models that classify nodes; recommenders use all neighbours",
        "leave it out, or add --mode minibatch if the data are not users and items"},
       {{"--fanout",       "--sampler",     "--replace",      "--sample-weighted", "--budget",
         "--norm-samples", "--walk-length", "--features-on",  "--feature-budget",  "--placement",
         "--locality",     "--host-rows",   "--feature-type", "--sample-on",       "--host-budget",
-        "--pack",         "--pack-folder", "--no-subtasks",  "--no-relax",        "--no-stream"},
+        "--pack",         "--pack-folder", "--no-subtasks",  "--no-relax",        "--no-stream",
+        "--shuffle",      "--staleness",   "--schedule"},
        [](const S& s) { return s.data == DataKind::pairs; },
        "is for models that sample neighbours, but recommenders use all neighbours",
        "leave it out"},
@@ -192,6 +199,25 @@ Rules rules_of_batches() {
        [](const S& s) { return in_batches(s) && saint(s); },
        "is for the samplers neighbor and layer; GraphSAINT draws a whole subgraph",
        "use --budget, or leave it out"},
+      {{"--shuffle"},
+       [](const S& s) { return in_batches(s) && saint(s); },
+       "says how batches are made of the training nodes, but GraphSAINT draws the nodes of its subgraphs itself",
+       "leave it out"},
+      {{"--staleness"},
+       [](const S& s) { return in_batches(s) && several(s); },
+       "is for one device, but several devices add up the gradients of each step",
+       "leave it out"},
+      {{"--schedule"},
+       [](const S& s) { return in_batches(s) && several(s); },
+       "is for one device, but the run has several",
+       "leave it out"},
+      {{"--sample-on"}, [](const S& s) { return in_batches(s) && settles(*s.config, "--sample-on"); }, kSettled, kOne},
+      {{"--features-on", "--feature-budget", "--placement"},
+       [](const S& s) { return in_batches(s) && settles(*s.config, "--features-on"); },
+       kSettled,
+       kOne},
+      {{"--host-rows"}, [](const S& s) { return in_batches(s) && settles(*s.config, "--host-rows"); }, kSettled, kOne},
+      {{"--prefetch"}, [](const S& s) { return in_batches(s) && settles(*s.config, "--prefetch"); }, kSettled, kOne},
       {{"--budget", "--norm-samples"},
        [](const S& s) { return in_batches(s) && !saint(s); },
        "is for the GraphSAINT samplers",
@@ -233,21 +259,29 @@ Rules rules_of_other_parts() {
        [](const S& s) { return s.config->plan != "auto" && s.config->plan != "off"; },
        "has no effect, because the given plan decides it",
        "leave it out, or use --plan auto"},
-      {{"--disable-pass"},
+      {{"--reorder"},
+       [](const S& s) { return in_batches(s) || several(s) || s.data == DataKind::pairs; },
+       "is for models of nodes that train on the whole graph, on one device",
+       "leave it out, or renumber the nodes of the file with nacre data convert --reorder"},
+      {{"--reorder"},
+       [](const S& s) { return s.models == std::vector<std::string>{"mlp"}; },
+       "has no effect on mlp, which does not read the graph",
+       "leave it out"},
+      {{"--reorder", "--disable-pass"},
        [](const S& s) { return !is_plan_name(s.config->plan); },
        "is settled by the plan file",
        "leave it out, or use --plan auto"},
       {{"--disable-pass"},
        [](const S& s) {
-         return leaves_out(s, {"swap_indexing"}) && plan_is(s, {"vertex", "edge", "tensor"});
+         return leaves_out(s, {"swap_indexing", "fold_expand"}) && plan_is(s, {"vertex", "edge", "tensor"});
        },
-       "swap_indexing does not run in plans that take the model as written",
+       "swap_indexing and fold_expand do not run in plans that take the model as written",
        "leave it out, or use --plan auto"},
       {{"--disable-pass"},
        [](const S& s) {
-         return leaves_out(s, {"inline_edges", "sink_tails"}) && plan_is(s, {"tensor"});
+         return leaves_out(s, {"inline_edges", "sink_summed_rows", "sink_tails"}) && plan_is(s, {"tensor"});
        },
-       "inline_edges and sink_tails do not run in the plan tensor, which fuses nothing",
+       "inline_edges, sink_summed_rows and sink_tails do not run in the plan tensor, which fuses nothing",
        "leave it out, or use --plan auto"},
       {{"--disable-pass"},
        [](const S& s) { return leaves_out(s, {"join_products"}) && !by_search_or_rules(s); },
@@ -291,6 +325,10 @@ Rules rules_of_other_parts() {
       {{"--checkpoint-every", "--keep"},
        [](const S& s) { return !s.keeps_run; },
        "is for checkpoints, but --no-checkpoint writes none",
+       "leave one of them out"},
+      {{"--log"},
+       [](const S& s) { return !s.keeps_run; },
+       "writes files into the run folder, but --no-checkpoint writes none",
        "leave one of them out"},
   };
 }

@@ -18,7 +18,9 @@
 #include "nacre/base/warnings.h"
 #include "nacre/data/load.h"
 #include "nacre/device/precision.h"
+#include "nacre/model/model_file.h"
 #include "nacre/plan/passes.h"
+#include "nacre/schedule/epg/named.h"
 #include "nacre/train/device.h"
 #include "nacre/train/rank_devices.h"
 #include "terminal_log.h"
@@ -45,6 +47,19 @@ std::string metric_name(const std::string& text) {
                     {"rocauc", "roc_auc"},
                     {"ap", "average_precision"}})
       .value_or(text);
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const ModelInfo* info : model_list()) names.push_back(info->name);
+  return names;
+}
+
+// Returns the name of a model; loads the file that it comes from if the text names one.
+std::string model_name(const std::string& text) {
+  if (names_model_file(text)) return load_model_file(text);
+  return choose_name("--model", "model", text, model_names(),
+                     {{"graphsage", "sage"}, {"graphsage-lstm", "sage-lstm"}, {"perceptron", "mlp"}});
 }
 
 // Accepts the names of plans in any capitals; everything else is a table or a file.
@@ -119,10 +134,10 @@ void add_data_options(Command command, RunConfig& c, bool required) {
 
 void add_model_options(Command command, RunConfig& c) {
   ModelOptions& m = c.model;
-  std::vector<std::string> names;
-  for (const ModelInfo* info : model_list()) names.push_back(info->name);
-  command.add_option("--model", m.model, listed(names))
-      .one_of("model", names, {{"graphsage", "sage"}, {"graphsage-lstm", "sage-lstm"}, {"perceptron", "mlp"}})
+  const std::vector<std::string> names = model_names();
+  command.add_option("--model", m.model, listed(names) + ",\nor a file of your own: my_model.py, libmine.so")
+      .written_as(model_name)
+      .choices(names)
       .show_default()
       .group("Model");
   command.add_option("--layers", m.layers, "message-passing layers").show_default().group("Model");
@@ -305,6 +320,13 @@ void add_execution_options(Command command, RunConfig& c) {
       .one_of("choice", {"auto", "fit"})
       .show_default()
       .group("Execution");
+  command
+      .add_option("--reorder", c.reorder,
+                  "the order in which a run on the whole graph numbers the nodes: none (as they are), degree, rcm,\n"
+                  "rabbit, or auto (another order if sums over neighbours are timed to be faster in it)")
+      .one_of("order", {"auto", "none", "degree", "rcm", "rabbit"})
+      .show_default()
+      .group("Execution");
   command.add_flag("--deterministic", c.deterministic, "the same bits on any machine: plans by rules, not by timing")
       .group("Execution");
   command.add_off_flag("--no-plan-cache", c.plan_cache, "search for a plan even if one is stored, and do not store it")
@@ -384,11 +406,42 @@ void set_sampler(const std::string& name, SampleOptions& s) {
   s.sampler = choose_name("--sampler", "sampler", name, names, synonyms);
 }
 
+std::vector<std::string> schedule_choices() {
+  std::vector<std::string> names;
+  for (const ScheduleName& known : schedule_names()) names.push_back(known.name);
+  return names;
+}
+
+std::vector<Synonym> schedule_synonyms() {
+  return {{"bytegnn-style", "bytegnn"}, {"salient-style", "salient"}, {"all-cpu", "cpu-only"}};
+}
+
 void add_batch_options(Command command, RunConfig& c) {
   const auto add = [](const Setting& setting) { setting.group("Mini-batches"); };
   SampleOptions& s = c.sampling;
   LoaderOptions& l = c.loader;
   add(command.add_option("--batch-size", c.batch_size, "nodes (or user-item pairs) of a mini-batch").show_default());
+  add(command
+          .add_option("--shuffle", c.shuffle,
+                      "whether the training nodes of an epoch are shuffled: always, never, or adaptive (from the\n"
+                      "epoch on at which the accuracy curve bends)")
+          .one_of("way to shuffle", {"always", "never", "adaptive"},
+                  {{"on", "always"}, {"true", "always"}, {"off", "never"}, {"false", "never"}})
+          .show_default());
+  std::vector<std::string> schedules = schedule_choices();
+  schedules.insert(schedules.begin(), "auto");
+  add(command
+          .add_option("--schedule", c.batch_schedule,
+                      "how batches are spread over time, the host and a GPU: in-turn (many are sampled, then\n"
+                      "trained), salient, cpu-sample, all-gpu or cpu-only; nacre plan shows these and more")
+          .one_of("schedule", schedules, schedule_synonyms())
+          .show_default());
+  add(command
+          .add_option("--staleness", c.staleness,
+                      "number of updates that the weights of a batch may lack, so that as many batches more compute\n"
+                      "beside each other; 0 = none")
+          .not_negative()
+          .show_default());
   add(command.add_call(
       "--fanout", [&s](const std::string& text) { set_fanout(text, s); },
       "neighbours that each node draws, one number per layer, the one next to the seeds first: 15,10,5;\n"
@@ -503,7 +556,7 @@ Dfg written_dfg(const Session& session) {
   return dfg;
 }
 
-std::string how_found(const PlanAnswer& answer) {
+static std::string source_text(const PlanAnswer& answer) {
   if (answer.source == "searched") {
     return fmt::format("searched in {}, {} kernels timed", human_seconds(answer.search.seconds),
                        answer.search.samples.size());
@@ -511,6 +564,12 @@ std::string how_found(const PlanAnswer& answer) {
   if (answer.source == "cached") return "from the cache";
   if (answer.source == "rules") return "found by rules";
   return answer.source == "file" ? "from a file" : "as asked";
+}
+
+std::string how_found(const PlanAnswer& answer) {
+  const Reorder order = answer.plan.options.vertex_order;
+  return source_text(answer) +
+         (order == Reorder::none ? "" : fmt::format("; nodes are numbered in {} order", reorder_name(order)));
 }
 
 void say_interrupted(const TrainResult& r, const std::string& folder) {

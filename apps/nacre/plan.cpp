@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "account.h"
 #include "commands.h"
@@ -23,6 +24,7 @@
 #include "nacre/plan/passes.h"
 #include "nacre/train/gpu_device.h"
 #include "neighbourhood.h"
+#include "operation_report.h"
 #include "options.h"
 #include "planned.h"
 #include "ranks.h"
@@ -43,6 +45,7 @@ struct PlanCommand {
   std::string table;
   std::string stop_after;  // name of the last pass to run
   PictureOptions square;
+  std::string schedule;  // name of the schedule that is shown; empty: none
   bool json = false;
   bool bill = false;
 };
@@ -85,21 +88,25 @@ void check(const PlanCommand& c, const Command& command) {
   } else if (c.config.mode == "minibatch") {
     throw UserError("--picture", "shows a partition of the whole graph", "leave --picture or --mode minibatch out");
   }
+  if (!c.schedule.empty() && c.config.mode != "minibatch")
+    throw UserError("--schedule", "shows the schedule of mini-batches", "add --mode minibatch, or leave it out");
+  if (!c.schedule.empty() && c.bill)
+    throw UserError("--schedule", "needs the data, which --bill does not read", "leave one of them out");
   if (c.config.ranks.several()) {
-    for (const char* option : {"--picture", "--emit-cuda", "--bill"}) {
+    for (const char* option : {"--picture", "--emit-cuda", "--bill", "--schedule"}) {
       if (command.given(option)) throw UserError(option, "is for one device", "leave it out, or leave --devices out");
     }
   }
   if (!c.table.empty()) PartitionTable::parse(c.table);
   if (!c.stop_after.empty()) {
-    for (const char* option : {"--output", "--emit-cuda", "--picture", "--bill", "--json"}) {
+    for (const char* option : {"--output", "--emit-cuda", "--picture", "--bill", "--schedule", "--json"}) {
       if (command.given(option))
         throw UserError(option, "needs a whole plan, and --stop-after ends planning early", "leave one of them out");
     }
   }
   if (c.config.device == kTypical) {
-    for (const char* option : {"--recompute", "--memory-limit", "--no-plan-cache", "--features-on", "--feature-budget",
-                               "--placement", "--locality", "--host-rows", "--sample-on"}) {
+    for (const char* option : {"--recompute", "--reorder", "--memory-limit", "--no-plan-cache", "--features-on",
+                               "--feature-budget", "--placement", "--locality", "--host-rows", "--sample-on"}) {
       if (command.given(option))
         throw UserError(option, "has no effect with --device cuda:typical, where nothing is run",
                         "leave it out, or use --device cuda");
@@ -148,6 +155,7 @@ struct Shown {
   std::string found;
   size_t cuda_files = 0;
   RanksSummary ranks;  // summary of the ranks; empty if there is one device
+  std::optional<ShownSchedule> schedule;
 };
 
 Shown make_shown_ranks(const PlanCommand& c, const Planned& planned) {
@@ -207,6 +215,8 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
 // search and no device.
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
+  // The bill has the samples of a group. Other schedules would hide what operations cost elsewhere.
+  if (c.schedule == "in-turn" && config.device != kTypical) config.batch_schedule = c.schedule;
   if (config.device != kTypical) return config;
   parse_precision(config.precision);
   check_plan(config);
@@ -231,10 +241,11 @@ std::string details_text(const Shown& shown, const Planned& planned) {
 // Returns the plan file, with what several devices do and where the features of mini-batches lie.
 std::string json_text(const Shown& shown, const Planned& planned) {
   const FeatureTiers* tiers = planned.batches() == nullptr ? nullptr : planned.batches()->tiers();
-  if (planned.several() == nullptr && tiers == nullptr) return plan_json(shown.plan);
+  if (planned.several() == nullptr && tiers == nullptr && !shown.schedule) return plan_json(shown.plan);
   auto json = nlohmann::ordered_json::parse(plan_json(shown.plan));
   if (planned.several() != nullptr) json["several_devices"] = planned_ranks_json(shown.ranks);
   if (tiers != nullptr) json["features"] = planned_features_json(*tiers);
+  if (shown.schedule) json["schedule"] = nlohmann::ordered_json::parse(shown_json(*shown.schedule));
   return json.dump(2);
 }
 
@@ -271,9 +282,14 @@ void run_plan(PlanCommand& c, const Command& command) {
   if (!c.stop_after.empty()) return print_stopped(c, planned, shown.plan.options);
   shown.summary.plan = &shown.plan;
   if (planned.several() != nullptr) shown.summary.ranks = &shown.ranks;
+  if (!c.schedule.empty()) {
+    shown.schedule = schedule_batches(*planned.batches(), c.schedule, c.config.staleness,
+                                      c.config.device == kTypical ? kTypical : "");
+  }
   account.reckon(planned.model().host());
   if (c.config.device != kTypical) shown.summary.host_bytes = account.planned();
-  if (!c.output.empty()) write_file(c.output, plan_json(shown.plan) + "\n");
+  if (!c.output.empty())
+    write_file(c.output, (shown.schedule ? json_text(shown, planned) : plan_json(shown.plan)) + "\n");
   if (!c.picture.empty()) draw(c, planned, shown.plan);
   if (c.json) {
     fmt::print("{}\n", json_text(shown, planned));
@@ -285,6 +301,7 @@ void run_plan(PlanCommand& c, const Command& command) {
   } else {
     fmt::print("{:<10}nacre plan -v shows every kernel and byte, nacre explain why they were chosen\n", "more");
   }
+  if (shown.schedule) fmt::print("\n{}", shown_text(*shown.schedule));
   if (!c.output.empty()) fmt::print("plan file: {}\n", printable(c.output));
   if (!c.picture.empty()) fmt::print("picture: {}\n", printable(c.picture));
   if (!c.cuda.empty())
@@ -299,7 +316,8 @@ void add_plan_options(Command command, const std::shared_ptr<PlanCommand>& c) {
   add_rank_options(command, c->config);
   add_pass_option(command, c->config);
   add_batch_options(command, c->config);
-  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--comm", "--comm-timeout"});
+  command.without(
+      {"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--schedule", "--comm", "--comm-timeout"});
   add_planned_epochs(command, c->config);
   add_talk_options(command);
   command.add_option("--output,-o", c->output, "write the plan as JSON, for nacre train --plan FILE");
@@ -325,6 +343,14 @@ void add_plan_options(Command command, const std::shared_ptr<PlanCommand>& c) {
           "--stop-after", [c](const std::string& name) { c->stop_after = choose_pass(name, "--stop-after"); },
           "print the plan as it is after this pass of the planner, such as group, and nothing else")
       .group("Execution");
+  std::vector<Synonym> synonyms = schedule_synonyms();
+  synonyms.insert(synonyms.end(), {{"all", "daha"}, {"auto", "daha"}});
+  command
+      .add_option("--schedule", c->schedule,
+                  "show how the operations of mini-batches are spread over the host and the device: " +
+                      listed(schedule_choices()))
+      .one_of("schedule", schedule_choices(), synonyms)
+      .group("Mini-batches");
   command.add_flag("--bill", c->bill, "only the memory a run would take, estimated without loading the data");
   command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
 }
@@ -344,7 +370,7 @@ PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& da
   const ParsedWords parsed("plan", words, [&](Command command) {
     add_plan_options(command, c);
     command.without({"--output", "--emit-cuda", "--picture", "--table", "--nodes", "--first", "--stop-after", "--bill",
-                     "--json", "--quiet", "--verbose"});
+                     "--schedule", "--json", "--quiet", "--verbose"});
   });
   const Command command = parsed.command();
   refuse_reading(command);

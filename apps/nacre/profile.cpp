@@ -5,14 +5,20 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "account.h"
 #include "commands.h"
 #include "gpu_profile.h"
+#include "matters.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
+#include "nacre/base/warnings.h"
 #include "nacre/engine/calibrate.h"
 #include "nacre/train/device.h"
+#include "nacre/train/recommend_batches.h"
+#include "operation_report.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -20,10 +26,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Operations of batches are timed for this many seconds if --seconds is not given.
+constexpr double kOperationSeconds = 20;
+
 struct ProfileCommand {
-  std::string device = "cpu";
+  RunConfig config;  // holds the options of --data; every profile uses its device and its threads
   double seconds = CalibrateOptions{}.seconds;
-  int threads = 0;
   bool json = false;
 };
 
@@ -77,8 +85,49 @@ void profile_gpu(const ProfileCommand& c, const DeviceChoice& choice) {
   fmt::print("\n{}\n", where_kept(kept));
 }
 
-void run_profile(const ProfileCommand& c, const Command& command) {
-  if (const DeviceChoice choice = choose_device(c.device, "f32"); choice.gpu) {
+// Throws UserError if an option of the graph or the model was given, because a profile of the
+// machine needs neither.
+void refuse_options_of_data(const Command& command) {
+  const std::set<std::string> own = {"--device", "--seconds", "--threads", "--json", "--quiet", "--verbose"};
+  for (const std::string& option : command.all_given()) {
+    if (!own.contains(option))
+      throw UserError(option, "is for the profile of a graph and a model", "add --data, or leave it out");
+  }
+}
+
+void profile_operations(ProfileCommand& c, const Command& command) {
+  RunConfig& config = c.config;
+  if (config.mode != "minibatch")
+    throw UserError("--data", "the operations of mini-batches are measured, but not those of the whole graph",
+                    "add --mode minibatch");
+  apply_execution(config);
+  const Situation situation = situation_of(config);
+  refuse_idle(command, situation);
+  MemoryAccount account(config, {.trains = true});
+  Dataset dataset = open_data(config);
+  if (is_recommendation(dataset))
+    throw UserError(config.data, "holds users and items, but operations are measured for models that classify nodes",
+                    "use other data");
+  refuse_idle(command, with_data(situation, dataset));
+  BatchSession session(std::move(dataset), config, {.evaluation = false});
+  for (const std::string& note : session.notes()) log_note(note);
+  account.present(session.host());
+  const LearnedCosts learned = learn_costs(session, command.given("--seconds") ? c.seconds : kOperationSeconds);
+  if (c.json) {
+    fmt::print("{}\n", costs_json(learned, operation_costs_key(session)));
+    return;
+  }
+  fmt::print("{}\n", costs_text(learned.costs));
+  fmt::print("{} in {}; the median error is {:.1f} % for the time of a whole batch from which no cost was learned\n",
+             counted(learned.batches, "batch", "batches"), human_seconds(learned.seconds), learned.error * 100);
+  const bool kept = load_operation_costs(operation_costs_key(session)).has_value();
+  fmt::print("{}\n", where_kept(kept));
+}
+
+void run_profile(ProfileCommand& c, const Command& command) {
+  if (!c.config.data.empty()) return profile_operations(c, command);
+  refuse_options_of_data(command);
+  if (const DeviceChoice choice = choose_device(c.config.device, "f32"); choice.gpu) {
     for (const char* option : {"--seconds", "--threads"}) {
       if (command.given(option))
         throw UserError(option, "is a setting for the CPU", "leave it out, or use --device cpu");
@@ -87,7 +136,7 @@ void run_profile(const ProfileCommand& c, const Command& command) {
   }
   RunConfig execution;
   execution.device = "cpu";
-  execution.threads = c.threads;
+  execution.threads = c.config.threads;
   apply_execution(execution);
   log_info(fmt::format("measuring for about {:.0f} s", c.seconds));
   // Measures rates first and kernels afterwards; the timings are needed to say how well the model
@@ -122,15 +171,25 @@ void add_profile(Command app) {
   Command command =
       app.add_subcommand("profile", "measure this machine or a GPU for the planner, and store the figures");
   const auto c = std::make_shared<ProfileCommand>();
+  c->config.device = "cpu";
   add_talk_options(command);
-  command.add_option("--device", c->device, "cpu, auto, cuda, cuda:1 or cuda:0@32")
+  add_data_options(command, c->config, false);
+  command.get_option("--data").add_help(
+      ";\nmeasures what the operations of its mini-batches cost, instead of what the machine can do");
+  add_model_options(command, c->config);
+  command.add_option("--mode", c->config.mode, "with --data: must be minibatch").group("Execution");
+  add_batch_options(command, c->config);
+  command.without({"--prefetch", "--shuffle", "--staleness", "--schedule", "--norm-samples", "--features-on",
+                   "--feature-budget", "--placement", "--locality", "--host-rows", "--feature-type", "--sample-on",
+                   "--host-budget", "--pack", "--pack-folder", "--no-subtasks", "--no-relax", "--no-stream"});
+  command.add_option("--device", c->config.device, "cpu, auto, cuda, cuda:1 or cuda:0@32")
       .written_as(device_name)
       .show_default();
-  command.add_option("--seconds", c->seconds, "about how many seconds kernels are timed on the CPU")
+  command.add_option("--seconds", c->seconds, "measure for about this many seconds; with --data the default is 20")
       .show_default()
       .between(0.05, 3600.0);
-  command.add_option("--threads", c->threads,
-                     "number of CPU threads; 0 = all; a profile of the CPU holds for one number of threads");
+  command.add_option("--threads", c->config.threads,
+                     "number of CPU threads; 0 = all; a profile of the CPU is valid for this number of threads only");
   command.add_flag("--json", c->json, "print one JSON object instead of text");
   command.callback([c, command] { run_profile(*c, command); });
 }

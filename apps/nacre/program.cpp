@@ -1,5 +1,6 @@
 #include "program.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -86,6 +87,8 @@ int run_command(std::vector<std::string> arguments) {
   nacre::cli::add_predict(app);
   nacre::cli::add_report(app);
   nacre::cli::add_bench(app);
+  nacre::cli::add_completions(app);
+  nacre::cli::add_man(app);
   arguments = nacre::cli::understood(app, std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the arguments in reverse
   try {
@@ -104,7 +107,13 @@ int run_command(std::vector<std::string> arguments) {
 
 }  // namespace
 
-int nacre::cli::run_program(std::span<const char* const> arguments) {
+// Blocks of at least this size are given back to the system when they are freed. By default, the C
+// library raises its own bound with every block that is freed, and then keeps large blocks in
+// several heaps, with gaps that no later block fits. That memory would be on no bill.
+constexpr int kReturnedBlock = 4 << 20;
+
+int nacre::cli::run_program(Arguments arguments, void (*prepare)(Arguments)) {
+  mallopt(M_MMAP_THRESHOLD, kReturnedBlock);
   // A file that grows beyond the user's limit makes the write fail instead of killing the program.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads its messages any more
@@ -112,6 +121,7 @@ int nacre::cli::run_program(std::span<const char* const> arguments) {
   nacre::guard_mapped_files();
   try {
     nacre::cli::log_to_terminal();
+    if (prepare != nullptr) prepare(arguments);
     return run_command({arguments.begin(), arguments.end()});
   } catch (const nacre::cli::Interrupted& interrupted) {
     return flush_output(128 + interrupted.signal);

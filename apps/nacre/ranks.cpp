@@ -26,6 +26,7 @@ namespace nacre::cli {
 namespace {
 
 constexpr double kLongTimeout = 1e6;  // a timeout must be shorter than this many seconds
+constexpr double kEndLimit = 8;       // seconds that a process may take to end after MPI has ended
 
 RankedModel* ranked(VertexModel& session) { return dynamic_cast<RankedModel*>(&session); }
 
@@ -121,6 +122,7 @@ void run_launched(double timeout, const std::function<void(MpiRanks*)>& body) {
   // A wrong --comm-timeout is refused later, by all processes together, so MPI starts with the
   // default instead.
   MpiRanks processes(timeout > 0 && timeout < kLongTimeout ? timeout : kCommTimeout);
+  processes.promise_to_exit(kEndLimit);
   std::optional<Interrupted> interrupted;
   if (processes.rank() > 0) {
     // The launcher passes signals on to all processes. The first process ends the run in good

@@ -1,6 +1,11 @@
 // Defines nacre report, which writes one HTML page about runs.
 #include <fmt/format.h>
+#include <spawn.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -17,7 +22,22 @@ namespace {
 struct ReportCommand {
   std::vector<std::string> runs;
   std::string output;
+  bool open = false;
 };
+
+// Shows a page with the program that $BROWSER names or, if it names none, with that of the desktop.
+void open_page(const std::string& path) {
+  std::vector<std::string> programs = {"xdg-open", "open", "wslview"};
+  if (const char* browser = std::getenv("BROWSER"); browser != nullptr && *browser != '\0')
+    programs.insert(programs.begin(), browser);
+  std::string page = std::filesystem::absolute(path).string();
+  for (std::string& program : programs) {
+    std::array<char*, 3> words = {program.data(), page.data(), nullptr};
+    pid_t child = 0;
+    if (posix_spawnp(&child, words[0], nullptr, nullptr, words.data(), environ) == 0) return;
+  }
+  throw UserError("--open", "there is no program that opens pages", "set BROWSER, or open " + path + " yourself");
+}
 
 void write_report(const ReportCommand& c) {
   if (c.runs.size() > kMostReportedRuns) {
@@ -29,6 +49,8 @@ void write_report(const ReportCommand& c) {
   for (const std::string& folder : c.runs) runs.push_back(read_run_record(folder));
   write_file(output, report_page(runs));
   fmt::print("report: {}\n", printable(output));
+  std::fflush(stdout);
+  if (c.open) open_page(output);
 }
 
 }  // namespace
@@ -42,6 +64,7 @@ void add_report(Command app) {
       .required();
   command.add_option("--output,-o", c->output,
                      "file to write the page to; default: report.html in the first run folder");
+  command.add_flag("--open", c->open, "show the page, with $BROWSER or the desktop's program");
   command.callback([c] { write_report(*c); });
 }
 

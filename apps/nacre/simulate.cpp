@@ -189,7 +189,7 @@ void add_simulate(Command app) {
   add_data_options(command, c->config, true);
   add_model_options(command, c->config);
   add_execution_options(command, c->config);
-  command.without({"--device", "--mode", "--deterministic", "--no-plan-cache", "--memory-limit"});
+  command.without({"--device", "--mode", "--reorder", "--deterministic", "--no-plan-cache", "--memory-limit"});
   add_rank_options(command, c->config);
   command.without({"--devices", "--comm", "--comm-timeout"});
   add_talk_options(command);

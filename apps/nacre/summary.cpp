@@ -1,5 +1,6 @@
 #include "summary.h"
 #include "feature_report.h"
+#include "operation_report.h"
 #include "terminal.h"
 
 #include <fmt/format.h>
@@ -169,14 +170,24 @@ std::string summary_text(const Summary& s) {
     text += row("runs on",
                 fmt::format("{}, {}", gpu ? s.device : "the CPU, " + counted(num_threads(), "thread"), s.precision));
     text += row("epoch", epoch_text(s, times, prices.measured));
+    const BatchSession* batches = s.planned->batches();
+    // Costs are stored for the device of the session only, so a GPU that is not in this machine has
+    // none.
+    const bool here = gpu == !s.planned->model().device().on_host();
+    const std::string forecast = batches == nullptr || !here ? "" : forecast_text(*batches);
+    if (!forecast.empty()) text += row("batches", forecast);
     text += row("time in", shares_text(times));
     text += row("memory", memory_line(s));
-    const BatchSession* batches = s.planned->batches();
     const std::string features = batches == nullptr ? "" : planned_features_text(batches->tiers());
     if (!features.empty()) text += row("features", features);
   }
   text += row("plan", why_this_plan(s));
   text += row("chosen", choice_text(s));
+  if (s.plan->options.vertex_order != Reorder::none) {
+    text +=
+        row("nodes", fmt::format("numbered in {} order while the run trains (--reorder); results keep the given one",
+                                 reorder_name(s.plan->options.vertex_order)));
+  }
   text += row("edges", edges_text(main_table(*s.plan, s.planned->blocks()).text()));
   if (!s.dropped.empty()) {
     int64_t saved = 0;

@@ -20,6 +20,7 @@
 #include "options.h"
 #include "ranks.h"
 #include "recommend.h"
+#include "run_pictures.h"
 #include "seeds.h"
 #include "terminal.h"
 #include "train_command.h"
@@ -69,7 +70,10 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
                                  human_bytes(device_peak(session))));
   }
   say_line(c.json, account.closing_line());
-  if (!folder.empty()) say_line(c.json, "run folder: " + printable(folder));
+  if (folder.empty()) return;
+  say_line(c.json, "run folder: " + printable(folder));
+  if (r.interrupted) return;
+  if (const std::string page = write_run_report(folder); !page.empty()) say_line(c.json, "report: " + printable(page));
 }
 
 // Returns the bytes of the checkpoint that the run continues from, or of the weights that it begins

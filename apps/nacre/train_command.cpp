@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/names.h"
 #include "nacre/base/warnings.h"
 #include "nacre/train/checkpoint.h"
 #include "nacre/train/warm_start.h"
@@ -16,6 +18,17 @@
 
 namespace nacre::cli {
 namespace {
+
+std::vector<std::string> log_names() { return {"csv", "tensorboard"}; }
+
+std::vector<std::string> parse_logs(const std::string& text) {
+  std::vector<std::string> logs;
+  for (const std::string& given : split_list(text)) {
+    const std::string name = choose_name("--log", "log", given, log_names(), {{"tb", "tensorboard"}});
+    if (std::find(logs.begin(), logs.end(), name) == logs.end()) logs.push_back(name);
+  }
+  return logs;
+}
 
 void check_seeds(const TrainCommand& c, const Command& command) {
   if (c.seeds.empty()) return;
@@ -125,6 +138,12 @@ void add_train_options(Command command, TrainCommand& c) {
   command
       .add_option("--metrics", c.trainer.metrics_file,
                   "JSON lines, one per epoch; default: metrics.jsonl in the run folder")
+      .group("Output");
+  command
+      .add_call(
+          "--log", [&c](const std::string& text) { c.trainer.logs = parse_logs(text); },
+          "further logs in the run folder, separated by commas: csv (metrics.csv), tensorboard (event files)")
+      .choices(log_names())
       .group("Output");
   command.add_option("--trace", c.trace, "write a timeline that Perfetto opens").group("Output");
   command.add_flag("--json", c.json, "print one JSON object on stdout, and nothing else").group("Output");

@@ -10,6 +10,7 @@
 #include "nacre/train/batch_session.h"
 #include "options.h"
 #include "ranks.h"
+#include "run_pictures.h"
 
 namespace nacre::cli {
 namespace {
@@ -82,7 +83,7 @@ std::string train_result_json(VertexModel& session, const TrainResult& r, const 
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void write_result(const VertexModel& session, const std::string& json, const std::string& folder,
+void write_result(VertexModel& session, const std::string& json, const std::string& folder,
                   const MemoryAccount* account) {
   if (folder.empty()) return;
   auto all = nlohmann::ordered_json::parse(json);
@@ -97,6 +98,8 @@ void write_result(const VertexModel& session, const std::string& json, const std
     const auto parts = nlohmann::ordered_json::parse(items_json(session.memory()));
     bill.push_back({{"phase", "device"}, {"items", parts}});
   }
+  write_partition_picture(session, folder);
+  all["kernels"] = nlohmann::ordered_json::parse(kernel_times_json(session));
   write_file(folder + "/result.json", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 

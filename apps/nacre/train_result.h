@@ -26,8 +26,9 @@ double device_peak(const VertexModel& session);
 std::string train_result_json(VertexModel& session, const TrainResult& result, const std::string& folder,
                               const MemoryAccount* account);
 
-// Writes the results and the memory bill as result.json into the run folder, if there is one.
-void write_result(const VertexModel& session, const std::string& json, const std::string& folder,
+// Writes the results, the memory bill and the times of the kernels as result.json into the run
+// folder, if there is one, and the picture of the partition beside it.
+void write_result(VertexModel& session, const std::string& json, const std::string& folder,
                   const MemoryAccount* account);
 
 }  // namespace nacre::cli

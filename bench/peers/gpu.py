@@ -200,6 +200,8 @@ def run_nacre(args, name, graph, left):
                "--precision", "f32" if args.f32 else "tf32", "--out", args.nacre_out, "-q"]
     if args.spmm:
         command += ["--spmm", args.widths]
+    if "gat" in args.models:
+        command += ["--heads", args.heads]
     try:
         status = subprocess.run([str(word) for word in command], timeout=left).returncode
         error = f"it ended with status {status}" if status else None
@@ -254,6 +256,7 @@ def parse():
     parser.add_argument("--paths", default=",".join(PATHS))
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--hidden", type=int, help="default 256, cora 64")
+    parser.add_argument("--heads", type=int, default=1, help="attention heads of hidden layers; the expert has one")
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--weights", help="safetensors with nacre's names, or a folder of MODEL.safetensors")
     parser.add_argument("--seed", type=int, default=0, help="of nacre's initial weights and of --shape")

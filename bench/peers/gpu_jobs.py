@@ -54,7 +54,7 @@ class Jobs:
             tuned = path == "tuned" and torch.device(args.device).type == "cuda"
             net = expert.Net(model, data, self.hidden, args.layers, tuned)
         else:
-            net = pyg_models.build(model, path, data, self.hidden, args.layers, dropout=0.0, heads=1)
+            net = pyg_models.build(model, path, data, self.hidden, args.layers, dropout=0.0, heads=args.heads)
         with torch.no_grad():
             weights.start(model, net, args.weights or args.grads, args.seed)
         return net.to(args.device)

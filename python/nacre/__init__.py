@@ -13,16 +13,20 @@ import atexit as _atexit
 import logging as _logging
 
 from . import _core
-from ._core import UserError, __version__
+from ._core import ModelOptions, Napa, UserError, Value, __version__, stack_layers
 from ._estimator import Estimator
 from ._graph import Graph, load
+from ._loader import NeighborLoader
+from ._loggers import mlflow_logger, wandb_logger
+from ._model import Model, model
 from ._plan import Plan, plan
 from ._run import Run, load_run, train
 from ._sampler import Batch, Block, Sampler, sampler
 from ._session import Session
 
-__all__ = ["Batch", "Block", "Estimator", "Graph", "Plan", "Run", "Sampler", "Session", "UserError", "__version__",
-           "load", "load_run", "plan", "sampler", "train"]
+__all__ = ["Batch", "Block", "Estimator", "Graph", "Model", "ModelOptions", "Napa", "NeighborLoader", "Plan", "Run", "Sampler",
+           "Session", "UserError", "Value", "__version__", "load", "load_run", "mlflow_logger", "model", "plan", "sampler",
+           "stack_layers", "train", "wandb_logger"]
 
 _core.set_log(_logging.getLogger("nacre").log)
 _atexit.register(_core.set_log, None)

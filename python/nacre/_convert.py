@@ -28,6 +28,12 @@ class Source:
     num_nodes: int | None = None
     name: str | None = None
     node_ids: list[Any] | None = None  # what another library calls the nodes
+    # If there are several kinds of nodes, these hold the number of nodes of each kind by its name,
+    # the features of each kind or None, and for each edge type the kind it leads from, its name,
+    # and the kind it leads to. The ids of a kind follow those of the kind before it.
+    kinds: dict[str, int] | None = None
+    kind_x: dict[str, Any] | None = None
+    relations: list[tuple[str, str, str]] | None = None
 
     def overridden_by(self, other: Source) -> Source:
         """Returns this source with everything that `other` gives."""
@@ -45,7 +51,7 @@ def source_of(value: Any) -> Source:
         return from_networkx(value)
     if hasattr(value, "ndata") and hasattr(value, "edata"):
         return from_dgl(value)
-    if hasattr(value, "edge_index"):
+    if hasattr(value, "edge_index") or (hasattr(value, "node_types") and hasattr(value, "edge_types")):
         return from_pyg(value)
     if hasattr(value, "columns") or hasattr(value, "column_names"):
         return from_table(value)
@@ -100,9 +106,11 @@ def from_pyg(data: Any) -> Source:
     def part(name: str) -> Any:
         return getattr(data, name, None)
 
-    if hasattr(data, "node_types") and len(data.node_types) != 1:
-        raise UserError("edge_index: the HeteroData object has several kinds of nodes "
-                        "(call its to_homogeneous() first)")
+    if hasattr(data, "node_types") and (len(data.node_types) != 1 or len(data.edge_types) != 1):
+        edges = {kind: (*data[kind].edge_index, _first(data[kind], "edge_weight")) for kind in data.edge_types}
+        return _of_kinds({name: data[name] for name in data.node_types},
+                         {name: int(data[name].num_nodes) for name in data.node_types}, edges,
+                         {"x": ("x",), "y": ("y",)}, _first)
     weight = part("edge_weight")
     if weight is None:
         attributes = part("edge_attr")
@@ -116,9 +124,66 @@ def from_pyg(data: Any) -> Source:
                   num_nodes=part("num_nodes"))
 
 
+def _first(holder: Any, *names: str) -> Any:
+    """Returns the first of these parts that a store of PyG holds, or None."""
+    return next((holder[name] for name in names if name in holder), None)
+
+
+def _of_kinds(nodes: dict[str, Any], counts: dict[str, int], edges: dict[tuple[str, str, str], tuple[Any, Any, Any]],
+              names: dict[str, tuple[str, ...]], part: Any) -> Source:
+    """Joins several kinds of nodes and edges. `edges` has sources, destinations and weights, or
+    None, of each edge type; `names` says what features and classes are called; `part(holder, name)`
+    returns them. One kind may have classes."""
+    starts = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist()))
+    total = sum(counts.values())
+    found = Source(num_nodes=total, kinds=counts, kind_x={}, relations=[])
+    src, dst, kinds, weights = [], [], [], []
+    for number, ((a, name, b), (u, v, weight)) in enumerate(edges.items()):
+        src.append(to_numpy(u, "edge_index").astype(np.int64) + starts[a])
+        dst.append(to_numpy(v, "edge_index").astype(np.int64) + starts[b])
+        kinds.append(np.full(len(src[-1]), number, np.int64))
+        weights.append(None if weight is None else to_numpy(weight, "edge_weight").reshape(-1))
+        found.relations.append((a, name, b))
+    empty = np.empty(0, np.int64)
+    found.src, found.dst, found.edge_type = (np.concatenate([*all, empty]) for all in (src, dst, kinds))
+    if any(weight is not None for weight in weights):
+        found.edge_weight = np.concatenate([np.ones(len(s), np.float32) if w is None else w
+                                            for s, w in zip(src, weights)])
+    labelled = [kind for kind in counts if part(nodes[kind], *names["y"]) is not None]
+    if len(labelled) > 1:
+        raise UserError(f"y: nodes of the kinds {', '.join(labelled)} have classes (Nacre classifies one kind; remove "
+                        "the classes of the others)")
+    for kind in counts:
+        found.kind_x[kind] = part(nodes[kind], *names["x"])
+    for kind in labelled:
+        _place_labels(found, nodes[kind], slice(starts[kind], starts[kind] + counts[kind]), names["y"], part)
+    return found
+
+
+def _place_labels(found: Source, holder: Any, rows: slice, names: tuple[str, ...], part: Any) -> None:
+    """Writes the classes and masks of one kind to the places of its nodes among all nodes."""
+    y = to_numpy(part(holder, *names), "y")
+    found.y = np.full((found.num_nodes, *y.shape[1:]), -1 if y.ndim == 1 else 0, y.dtype if y.ndim > 1 else np.float64)
+    found.y[rows] = y
+    for name in ("train", "val", "test"):
+        mask = part(holder, name + "_mask")
+        if mask is not None:
+            whole = np.zeros(found.num_nodes, bool)
+            whole[rows] = to_numpy(mask, name + "_mask").astype(bool)
+            setattr(found, name, whole)
+
+
 def from_dgl(graph: Any) -> Source:
-    """Takes the edges of a dgl graph with one kind of nodes and one of edges, and feat, label and
-    the masks of its nodes."""
+    """Returns the edges of a dgl graph, and feat, label and the masks of its nodes."""
+    if len(graph.ntypes) != 1 or len(graph.canonical_etypes) != 1:
+        def part(kind: str, *names: str) -> Any:
+            return next((graph.nodes[kind].data[name] for name in names if name in graph.nodes[kind].data), None)
+
+        edges = {kind: (*graph.edges(etype=kind), next((graph.edges[kind].data[name] for name in ("weight", "w")
+                                                        if name in graph.edges[kind].data), None))
+                 for kind in graph.canonical_etypes}
+        return _of_kinds({name: name for name in graph.ntypes}, {name: graph.num_nodes(name) for name in graph.ntypes},
+                         edges, {"x": ("feat",), "y": ("label", "labels")}, part)
     src, dst = graph.edges()
 
     def part(name: str) -> Any:
@@ -180,24 +245,112 @@ def to_networkx(graph: Any) -> Any:
     return made
 
 
+def _tensor(array: np.ndarray) -> Any:
+    """Returns a torch tensor that shares the memory of the array."""
+    import torch
+    with warnings.catch_warnings():  # torch warns about memory that must not be written to
+        warnings.simplefilter("ignore")
+        return torch.from_numpy(array)
+
+
+def _node_parts(graph: Any, rows: slice) -> dict[str, Any]:
+    """Returns the classes and masks of some nodes as tensors: y, train_mask, val_mask,
+    test_mask."""
+    import torch
+    parts = {}
+    if graph.y is not None:
+        y = torch.from_numpy(graph.y[rows].copy())
+        parts["y"] = y.long() if y.ndim == 1 else y.float()
+    for name in ("train", "val", "test"):
+        mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        mask[torch.from_numpy(getattr(graph, name + "_idx").astype(np.int64))] = True
+        parts[name + "_mask"] = mask[rows]
+    return parts
+
+
+def _edges_by_type(graph: Any) -> Any:
+    """Yields, for each edge type, its kinds and name, its edges by ids within the kinds, and their
+    weights."""
+    edges, kinds, starts = graph.edge_index, list(graph.node_types), graph.node_offsets
+    for number, (a, name, b) in enumerate(graph.relations):
+        chosen = graph.edge_type == number
+        ends = edges[:, chosen] - np.array([[starts[kinds.index(a)]], [starts[kinds.index(b)]]])
+        yield (a, name, b), ends, None if graph.edge_weight is None else graph.edge_weight[chosen]
+
+
+def _rows_by_kind(graph: Any) -> Any:
+    """Yields the name, the rows among all nodes and the features of each kind of nodes, and whether
+    it has classes."""
+    for k, kind in enumerate(graph.node_types):
+        rows = slice(graph.node_offsets[k], graph.node_offsets[k + 1])
+        x = graph.x if graph.x is not None and len(graph.node_types) == 1 else graph.type_x[k]
+        labelled = graph.y is not None and (graph.y[rows] >= 0).any() if graph.y is None or graph.y.ndim == 1 else True
+        yield kind, rows, x, labelled
+
+
 def to_pyg(graph: Any) -> Any:
     """See Graph.to_pyg()."""
     import torch
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
+    if len(graph.node_types) > 1:
+        many = HeteroData()
+        for kind, rows, x, labelled in _rows_by_kind(graph):
+            many[kind].num_nodes = rows.stop - rows.start
+            if x is not None:
+                many[kind].x = _tensor(x)
+            for name, part in (_node_parts(graph, rows) if labelled else {}).items():
+                many[kind][name] = part
+        for kind, ends, weight in _edges_by_type(graph):
+            many[kind].edge_index = torch.from_numpy(ends)
+            if weight is not None:
+                many[kind].edge_weight = torch.from_numpy(weight)
+        return many
     made = Data(edge_index=torch.from_numpy(graph.edge_index), num_nodes=graph.num_nodes)
     if graph.x is not None:
-        with warnings.catch_warnings():  # torch warns that the memory must not be written to
-            warnings.simplefilter("ignore")
-            made.x = torch.from_numpy(graph.x)
-    if graph.y is not None:
-        y = torch.from_numpy(graph.y.copy())
-        made.y = y.long() if y.ndim == 1 else y.float()
+        made.x = _tensor(graph.x)
     if graph.edge_weight is not None:
         made.edge_weight = torch.from_numpy(graph.edge_weight.copy())
     if graph.edge_type is not None:
         made.edge_type = torch.from_numpy(graph.edge_type.astype(np.int64))
-    for name in ("train", "val", "test"):
-        mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
-        mask[torch.from_numpy(getattr(graph, name + "_idx").astype(np.int64))] = True
-        setattr(made, name + "_mask", mask)
+    for name, part in _node_parts(graph, slice(None)).items():
+        setattr(made, name, part)
     return made
+
+
+def to_dgl(graph: Any) -> Any:
+    """Does what Graph.to_dgl() describes."""
+    import dgl
+    import torch
+    several = len(graph.node_types) > 1
+    if several:
+        edges = {kind: (torch.from_numpy(ends[0].copy()), torch.from_numpy(ends[1].copy()), weight)
+                 for kind, ends, weight in _edges_by_type(graph)}
+        made = dgl.heterograph({kind: ends[:2] for kind, ends in edges.items()},
+                               num_nodes_dict={kind: rows.stop - rows.start
+                                               for kind, rows, _, _ in _rows_by_kind(graph)})
+        for kind, (_, _, weight) in edges.items():
+            if weight is not None:
+                made.edges[kind].data["weight"] = torch.from_numpy(weight)
+    else:
+        src, dst = (torch.from_numpy(end) for end in graph.edge_index)
+        made = dgl.graph((src, dst), num_nodes=graph.num_nodes)
+        if graph.edge_weight is not None:
+            made.edata["weight"] = torch.from_numpy(graph.edge_weight.copy())
+        if graph.edge_type is not None:
+            made.edata["type"] = torch.from_numpy(graph.edge_type.astype(np.int64))
+    kinds = _rows_by_kind(graph) if several else [(made.ntypes[0], slice(None), graph.x, True)]
+    for kind, rows, x, labelled in kinds:
+        data = made.nodes[kind].data
+        if x is not None:
+            data["feat"] = _tensor(x)
+        for name, part in (_node_parts(graph, rows) if labelled else {}).items():
+            data["label" if name == "y" else name] = part
+    return made
+
+
+def to_pandas(graph: Any) -> Any:
+    """Does what Graph.to_pandas() describes."""
+    import pandas
+    src, dst = graph.edge_index
+    columns = {"source": src, "target": dst, "weight": graph.edge_weight, "type": graph.edge_type}
+    return pandas.DataFrame({name: values for name, values in columns.items() if values is not None})

@@ -19,7 +19,7 @@ class Graph:
     edge_index is an array of shape [2, E] whose rows are the sources and the destinations of the
     edges (messages flow from the source to the destination), a pair of such arrays, or an object of
     another library: a SciPy sparse matrix, a networkx graph, a torch_geometric Data or HeteroData
-    object of one kind of nodes, or a table of edges (pandas, Arrow). Nodes are numbered from 0.
+    object, a dgl graph, or a table of edges (pandas, Arrow). Nodes are numbered from 0.
 
     x             features, one row for each node; float32 in C order is not copied
     y             classes, one for each node: numbers from 0 (-1 = unlabelled), words, or rows of 0
@@ -83,6 +83,28 @@ class Graph:
     def class_names(self) -> list[str]:
         """The words for the classes; empty if classes are numbers."""
         return self._data.class_names
+
+    @property
+    def node_types(self) -> list[str]:
+        """The names of the kinds of nodes; empty if nodes have no kinds. The ids of a kind follow
+        those of the kind before."""
+        return self._data.node_types
+
+    @property
+    def node_offsets(self) -> list[int]:
+        """The first id of each kind of nodes; the last entry is the number of nodes."""
+        return self._data.node_offsets
+
+    @property
+    def relations(self) -> list[tuple[str, str, str]]:
+        """The edge types; each is the kind it leads from, its name and the kind it leads to."""
+        kinds = self.node_types
+        return [(kinds[a], name, kinds[b]) for a, name, b in self._data.relations]
+
+    @property
+    def type_x(self) -> list[np.ndarray | None]:
+        """The features of each kind of nodes, read-only views; empty if there are no kinds."""
+        return self._data.type_x
 
     @property
     def notes(self) -> list[str]:
@@ -155,9 +177,22 @@ class Graph:
         return to_networkx(self)
 
     def to_pyg(self) -> Any:
-        """Returns a torch_geometric Data object. x is not copied."""
+        """Returns a torch_geometric Data object, or a HeteroData object if there are several kinds
+        of nodes. Features are not copied."""
         from ._convert import to_pyg
         return to_pyg(self)
+
+    def to_dgl(self) -> Any:
+        """Returns a dgl graph with feat, label and the masks of its nodes. Features are not
+        copied."""
+        from ._convert import to_dgl
+        return to_dgl(self)
+
+    def to_pandas(self) -> Any:
+        """Returns a pandas table with a row for each edge: source, target, weight and type.
+        pyarrow.Table.from_pandas() makes an Arrow table of it."""
+        from ._convert import to_pandas
+        return to_pandas(self)
 
     def __repr__(self) -> str:
         classes = f", {self.num_classes:,} classes" if self.num_classes else ""
@@ -218,6 +253,12 @@ def _make(source: Source, num_classes: int | None, options: dict[str, Any]) -> _
         parts.num_nodes = int(num_nodes)
     if num_classes is not None:
         parts.num_classes = int(num_classes)
+    if source.kinds is not None:
+        kinds = list(source.kinds)
+        given = source.kind_x or {}
+        parts.node_types, parts.node_counts = kinds, list(source.kinds.values())
+        parts.type_x = [None if given.get(kind) is None else floats(given[kind], f"x of {kind}", 2) for kind in kinds]
+        parts.relations = [(kinds.index(a), name, kinds.index(b)) for a, name, b in source.relations or []]
     if source.edge_weight is not None:
         parts.edge_weight = floats(source.edge_weight, "edge_weight", 1)
     if source.edge_type is not None:

@@ -74,5 +74,9 @@ void add_data(nb::module_& m);
 void add_training(nb::module_& m);
 void add_session(nb::module_& m);
 void add_sampler(nb::module_& m);
+void add_models(nb::module_& m);
+
+// Says that this process is the command line, which reports a mistake in a model in one line.
+void become_program();
 
 }  // namespace nacre::python

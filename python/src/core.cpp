@@ -55,6 +55,7 @@ NB_MODULE(_core, m) {
   m.def(
       "main",
       [](const std::vector<std::string>& arguments) {
+        become_program();
         std::vector<const char*> words;
         for (const std::string& argument : arguments) words.push_back(argument.c_str());
         return nacre::cli::run_program(words);
@@ -71,4 +72,5 @@ NB_MODULE(_core, m) {
   add_training(m);
   add_session(m);
   add_sampler(m);
+  add_models(m);
 }

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "common.h"
 #include "embedded.h"
@@ -63,6 +65,13 @@ struct Parts {
   int64_t num_classes = 0;
   std::vector<std::string> class_names;
   std::optional<Ids> train, val, test;
+  // If there are several kinds of nodes, these members hold their names, the number of nodes of
+  // each kind, their features, and for each edge type the kind it leads from, its name, and the
+  // kind it leads to.
+  std::vector<std::string> node_types;
+  std::vector<int64_t> node_counts;
+  std::vector<std::optional<Features>> type_x;
+  std::vector<std::tuple<int, std::string, int>> relations;
 };
 
 int64_t count_nodes(const Parts& p) {
@@ -131,6 +140,25 @@ void take_labels(const Parts& p, Dataset& data) {
   data.class_names = p.class_names;
 }
 
+Tensor features_of(const Features& x, int64_t rows, const std::string& where) {
+  require_size(where, rows_of(x.shape(0)), rows, "nodes");
+  const Shape shape = {rows, rows_of(x.shape(1))};
+  if (shape[0] == 0 || shape[1] == 0) return {};
+  return {DType::f32, shape, keep_array(x), const_cast<float*>(x.data())};
+}
+
+void take_kinds(const Parts& p, Dataset& data) {
+  if (p.node_types.empty()) return;
+  data.node_types = p.node_types;
+  data.node_offsets = {0};
+  for (const int64_t count : p.node_counts) data.node_offsets.push_back(data.node_offsets.back() + count);
+  for (const auto& [from, name, to] : p.relations) data.relations.push_back({from, name, to});
+  for (size_t k = 0; k < p.node_types.size(); ++k) {
+    data.type_features.push_back(p.type_x[k] ? features_of(*p.type_x[k], p.node_counts[k], "x of " + p.node_types[k])
+                                             : Tensor());
+  }
+}
+
 GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   refuse_after_fork();
   const cli::DataRequest request(words, cli::DataAre::in_memory);
@@ -142,12 +170,8 @@ GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   made.load = request.config.load;
   Dataset& data = made.dataset;
   data.name = p.name;
-  if (p.x) {
-    require_size("x", rows_of(p.x->shape(0)), num_nodes, "nodes");
-    const Shape shape = {num_nodes, rows_of(p.x->shape(1))};
-    if (shape[0] > 0 && shape[1] > 0)
-      data.features = Tensor(DType::f32, shape, keep_array(*p.x), const_cast<float*>(p.x->data()));
-  }
+  if (p.x) data.features = features_of(*p.x, num_nodes, "x");
+  take_kinds(p, data);
   const auto ids = [&](const std::optional<Ids>& given, const char* where) {
     return given ? Array<NodeId>(node_ids(*given, num_nodes, where)) : Array<NodeId>();
   };
@@ -224,7 +248,11 @@ void add_data(nb::module_& m) {
       .def_rw("class_names", &Parts::class_names)
       .def_rw("train", &Parts::train, nb::arg().none())
       .def_rw("val", &Parts::val, nb::arg().none())
-      .def_rw("test", &Parts::test, nb::arg().none());
+      .def_rw("test", &Parts::test, nb::arg().none())
+      .def_rw("node_types", &Parts::node_types)
+      .def_rw("node_counts", &Parts::node_counts)
+      .def_rw("type_x", &Parts::type_x)
+      .def_rw("relations", &Parts::relations);
 
   nb::class_<GraphData>(m, "GraphData", "A data set: a graph with features, labels and splits.")
       .def_prop_ro("name", [](const GraphData& g) { return g.dataset.name; })
@@ -238,6 +266,18 @@ void add_data(nb::module_& m) {
       .def_prop_ro("class_names", [](const GraphData& g) { return g.dataset.class_names; })
       .def_prop_ro("node_types", [](const GraphData& g) { return g.dataset.node_types; })
       .def_prop_ro("node_offsets", [](const GraphData& g) { return g.dataset.node_offsets; })
+      .def_prop_ro("relations",
+                   [](const GraphData& g) {
+                     std::vector<std::tuple<int, std::string, int>> all;
+                     for (const Relation& r : g.dataset.relations) all.emplace_back(r.src_type, r.name, r.dst_type);
+                     return all;
+                   })
+      .def_prop_ro("type_x",
+                   [](const GraphData& g) {
+                     nb::list all;
+                     for (const Tensor& x : g.dataset.type_features) all.append(tensor_view<float>(x));
+                     return all;
+                   })
       .def_prop_ro("notes", [](const GraphData& g) { return g.dataset.notes; })
       .def_prop_ro("node_names", [](const GraphData& g) { return g.dataset.node_names; })
       .def_prop_ro("original_ids", [](const GraphData& g) { return view_or_none(g.dataset.original_ids); })

@@ -32,6 +32,14 @@ class OwnLoop {
     if (is_recommendation(graph.dataset))
       throw UserError(graph.dataset.name, "has users and items, for which Python has no training yet");
     request.check_data(graph.dataset);
+    if (settings.config.shuffle == "adaptive")
+      throw UserError("shuffle='adaptive'",
+                      "follows the accuracy during training, which a loop of your own does not report",
+                      "use always or never, or nacre.train()");
+    if (settings.config.staleness > 0)
+      throw UserError("staleness=" + std::to_string(settings.config.staleness),
+                      "lets batches compute beside each other, but the steps of a loop of your own end one by one",
+                      "leave it out, or use nacre.train()");
     settings.config.data = graph.spec;
     settings.config.load = graph.load;
     settings.config.folder = std::filesystem::current_path().string();

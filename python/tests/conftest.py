@@ -46,6 +46,7 @@ def private_plan_cache(tmp_path, monkeypatch):
     the user."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NACRE_PYTHON", sys.executable)  # models written in Python need this
 
 
 SMALL = {"model": "gcn", "layers": 2, "hidden": 8, "epochs": 5, "plan": "off", "device": "cpu"}

@@ -28,6 +28,11 @@ def test_a_loop_of_ones_own_gives_the_same_bits(graph, options):
     assert session.memory and session.config["model"]["hidden"] == 8
 
 
+def test_a_loop_of_ones_own_cannot_be_stale(graph):
+    with pytest.raises(nacre.UserError, match="end one by one"):
+        nacre.Session(graph, **{**SMALL, "model": "sage", "mode": "minibatch", "batch_size": 8, "staleness": 1})
+
+
 def test_parameters_are_views(graph):
     session = nacre.Session(graph, **SMALL)
     before = session.scores()

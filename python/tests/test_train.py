@@ -63,7 +63,7 @@ def test_same_bits_from_arrays(tmp_path):
 @pytest.mark.parametrize("options", [
     {"epoch": 3},
     {"learning_rat": 0.1},
-    {"model": "gnc"},
+    {"optimizer": "adm"},
     {"epochs": 0},
     {"epochs": "many"},
     {"lr": -1},
@@ -243,9 +243,9 @@ def ctrl_c():
 
 def test_ctrl_c_leaves_a_usable_interpreter(graph, tmp_path, ctrl_c):
     random = np.random.default_rng(0)
-    for attempt in range(8):
+    for attempt in range(20):
         folder = tmp_path / str(attempt)
-        timer = threading.Timer(random.uniform(0.02, 0.2), os.kill, (os.getpid(), signal.SIGINT))
+        timer = threading.Timer(random.uniform(0.01, 0.12), os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt) as stopped:
             nacre.train(graph, **{**SMALL, "epochs": 100_000}, checkpoint=folder)
@@ -255,7 +255,33 @@ def test_ctrl_c_leaves_a_usable_interpreter(graph, tmp_path, ctrl_c):
             assert run.result["interrupted"]
             assert len(run.metrics) == run.result["epochs"]
             assert run.predict().shape == (60,)
+            checkpoint = sorted(folder.glob("epoch-*"))[-1]
+            again = nacre.train(graph, resume=folder, epochs=len(run.metrics) + 1)
+            assert again.result["epochs"] == len(run.metrics) + 1, checkpoint
+        assert not list(folder.rglob("*.tmp*"))
     assert nacre.train(graph, **SMALL).result["epochs"] == 5
+
+
+def test_training_while_another_thread_samples(graph):
+    expected = nacre.train(graph, **SMALL, patience=None).weights()
+    one = [batch.n_id.tolist() for batch in nacre.sampler(graph, fanout=[2, 2], batch_size=4)]
+    seen, done = [], threading.Event()
+
+    def draw():
+        while not done.is_set():
+            seen.append([batch.n_id.tolist() for batch in nacre.sampler(graph, fanout=[2, 2], batch_size=4)])
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    try:
+        for _ in range(5):
+            weights = nacre.train(graph, **SMALL).weights()
+            for name, values in expected.items():
+                np.testing.assert_array_equal(weights[name], values)
+    finally:
+        done.set()
+        thread.join()
+    assert seen and all(batches == one for batches in seen)
 
 
 def test_a_forked_child_is_refused(graph):

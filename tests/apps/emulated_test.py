@@ -77,8 +77,11 @@ class ColdStarts(Emulated):
     def test_the_old_fault_would_be_found(self):
         """While one thread recorded, calls of all other threads once failed. With that rule,
         some of these runs must fail."""
-        # Every third seed makes the loader threads slow.
-        failed = self.failures(range(2, 50, 3), NACRE_EMULATOR_RECORDING="alone")
+        # Every third seed makes the loader threads slow. Whether they are slow at the wrong moment
+        # is a matter of chance.
+        failed = []
+        for first in range(2, 2 + 5 * 48, 48):
+            failed = failed or self.failures(range(first, first + 48, 3), NACRE_EMULATOR_RECORDING="alone")
         self.assertTrue(any("while launches are recorded" in r.err for _, r in failed), failed)
         for i, result in failed:
             self.assertNotIn("terminate", result.err, f"run {i}: {result}")

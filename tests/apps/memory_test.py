@@ -131,6 +131,24 @@ class Cases(Memory):
                 self.assertLessEqual(limited.peak, limit, str(limited))
         self.assert_refused(self.measure(*command, "--memory-limit", "300M"), "add --normalize-features none")
 
+    def test_tracks_and_groups_are_on_the_bill(self):
+        command = (*self.TINY, "--data", "twin:arxiv@0.3", "--model", "sage", "--hidden", 256, "--mode", "minibatch",
+                   "--batch-size", 512, "--fanout", "15,10", "--epochs", 4, "--threads", 2)
+        plain = self.measure(*command)
+        self.assertLessEqual(plain.peak, plain.json()["planned_mb"], str(plain))
+        for options in (("--staleness", 4), ("--schedule", "in-turn"), ("--staleness", 2, "--schedule", "in-turn")):
+            run = self.measure(*command, *options)
+            self.assertEqual(run.code, 0, str(run))
+            planned = run.json()["planned_mb"]
+            self.assertLessEqual(run.peak, planned, str(run))
+            self.assertGreater(planned, plain.json()["planned_mb"] + 20, str(run))
+            self.assertGreater(run.peak, plain.peak, str(run))
+            # A limit makes groups smaller, or batches in flight fewer, before the run is refused.
+            limited = self.measure(*command, *options, "--memory-limit", f"{int(0.8 * planned)}M")
+            if limited.code != 0:
+                self.assert_refused(limited, "--memory-limit")
+            self.assertLessEqual(limited.peak, int(0.8 * planned), str(limited))
+
     def test_preparation_is_on_the_bill(self):
         run = self.measure(*self.TINY, "--data", "twin:reddit@0.03", "--model", "gcn")
         self.assertEqual(run.code, 0, str(run))

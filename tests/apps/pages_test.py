@@ -84,10 +84,10 @@ class Pages(cli.CliTest):
         self.assertEqual(self.run_page("quick_start.md"), 12)
 
     def test_minibatches(self):
-        self.assertEqual(self.run_page("minibatches.md"), 6)
+        self.assertEqual(self.run_page("minibatches.md"), 12)
 
     def test_plans(self):
-        self.assertEqual(self.run_page("plans.md"), 12)
+        self.assertEqual(self.run_page("plans.md"), 13)
 
     def test_many_devices(self):
         self.assertEqual(self.run_page("many_devices.md"), 5)

@@ -14,8 +14,8 @@ TWIN = ("--data", "twin:cora@0.3")
 SMALL = ("--hidden", 8, "--layers", 2)
 MODELS = ("gcn", "sage", "gat", "rgcn", "gin", "sage-lstm")
 # Passes of the planner that may be left out on the CPU, and those that run on GPUs only.
-PASSES = ("merge_equal_nodes", "fold_dropout_into_relu_grad", "swap_indexing", "inline_edges", "sink_tails",
-          "join_products", "drop_unread", "order_for_memory")
+PASSES = ("merge_equal_nodes", "fold_dropout_into_relu_grad", "swap_indexing", "fold_expand", "inline_edges",
+          "sink_summed_rows", "sink_tails", "join_products", "drop_unread", "order_for_memory")
 GPU_PASSES = ("factor_sums", "delay_row_factors", "choose_variants")
 NEEDED_PASSES = ("apply_choices", "recompute", "analyse", "group", "build_programs", "store_values", "estimate_costs",
                  "validate")
@@ -53,6 +53,50 @@ class Profile(PlanTest):
         for word in ("GFLOP/s", "median error", "kept in " + self.cache):
             self.assertIn(word, out)
         self.refused("profile", "--seconds", -1, says="--seconds")
+
+
+class Schedules(PlanTest):
+    """Tests the costs of the operations of mini-batches, and schedules that are made from them."""
+    BATCHES = (*TWIN, "--model", "sage", *SMALL, "--mode", "minibatch", "--fanout", "3,3", "--batch-size", 20)
+
+    def test_costs_are_kept_and_used(self):
+        j = json.loads(self.ok("profile", *self.BATCHES, "--seconds", 0.2, "-q", "--json").out)
+        self.assertGreaterEqual(j["batches"], 8)
+        self.assertLess(j["seconds"], 60)
+        operations = {o["operation"] for o in j["operations"]}
+        self.assertEqual(operations, {"sample", "reindex", "gather", "prepare", "bind", "aggregate", "combine",
+                                      "combine_grad", "aggregate_grad", "update"})
+        for o in j["operations"]:
+            self.assertGreater(o["typical_s"], 0)
+        plan = self.ok("plan", *self.BATCHES, "--plan", "off").out
+        self.assertIn("predicted by the costs of this graph's operations", plan)
+        other = self.ok("plan", *self.BATCHES, "--replace", "--plan", "off").out
+        self.assertNotIn("costs of this graph", other)
+
+    def test_are_shown_with_a_bound(self):
+        self.ok("profile", *self.BATCHES, "--seconds", 0.2, "-q")
+        gpu = ("--device", "cuda:typical", "--schedule")
+        out = self.ok("plan", *self.BATCHES, *gpu, "salient").out
+        for word in ("daha", "salient", "bytegnn", "in-turn", "no schedule takes less than", "to cuda:typical"):
+            self.assertIn(word, out)
+        s = json.loads(self.ok("plan", *self.BATCHES, *gpu, "daha", "--staleness", 2, "--json").out)["schedule"]
+        self.assertEqual(s["staleness"], 2)
+        for name, one in s["schedules"].items():
+            self.assertGreaterEqual(one["gap"], -1e-9, name)
+            self.assertGreaterEqual(one["predicted_s"], s["schedules"]["daha"]["predicted_s"] * (1 - 1e-9), name)
+        self.assertEqual({b["batch"] for b in s["batches"]}, set(range(len(s["batches"]))))
+        self.ok("plan", *self.BATCHES, "--plan", "off", "--schedule", "daha", "-o", "plan.json")
+        self.assertEqual(json.loads(self.read("plan.json"))["schedule"]["devices"], ["cpu"])
+        self.ok("train", *self.BATCHES, "--plan", "plan.json", "--epochs", 1, "--no-checkpoint")
+
+    def test_are_refused_where_they_mean_nothing(self):
+        self.refused("plan", *TWIN, "--model", "sage", "--schedule", "daha", says="--mode minibatch")
+        self.refused("plan", *self.BATCHES, "--staleness", 1000, says="too much for epochs of")
+        self.refused("plan", *TWIN, "--model", "sage", "--staleness", 1, says="--mode minibatch")
+        self.refused("plan", *self.BATCHES, "--device", "cpu", "--schedule", "salient", says="needs a GPU")
+        self.refused("plan", *self.BATCHES, "--schedule", "dahaa", says="daha")
+        self.refused("profile", "--model", "sage", says="--data")
+        self.refused("profile", *TWIN, "--model", "sage", says="--mode minibatch")
 
 
 class Plans(PlanTest):
@@ -144,6 +188,29 @@ class Plans(PlanTest):
         got = self.ok(*common, "--plan", "table.json").last_json()
         self.assertEqual(got["plan_source"], "file")
         self.assertAlmostEqual(got["loss"], want["loss"], delta=1e-4 * want["loss"])
+
+    def test_nodes_in_another_order(self):
+        common = ("train", *TWIN, *SMALL, "--model", "gcn", "--dropout", 0.3, "--json", "-q")
+        given = self.ok(*common, "--epochs", 20, "--no-checkpoint").last_json()
+        for order in ("degree", "rcm", "rabbit"):
+            whole = self.ok(*common, "--epochs", 20, "--reorder", order, "--checkpoint", order).last_json()
+            # Dropout draws other elements for other numbers of the nodes.
+            self.assertAlmostEqual(whole["loss"], given["loss"], delta=0.3)
+            self.assertEqual(json.loads(self.read(f"{order}/plan.json"))["options"]["vertex_order"], order)
+            self.assertEqual(json.loads(self.read(f"{order}/config.json"))["execution"]["reorder"], order)
+            scored = json.loads(self.ok("eval", "--checkpoint", order, "--json", "-q").out)
+            self.assertAlmostEqual(scored["test_acc"], whole["test_acc"], delta=0.005)
+            file = self.ok(*common, "--epochs", 20, "--plan", f"{order}/plan.json", "--no-checkpoint").last_json()
+            self.assertEqual((file["plan_source"], file["loss"]), ("file", whole["loss"]))
+        self.ok(*common, "--epochs", 12, "--reorder", "rabbit", "--checkpoint", "part")
+        self.ok("train", "--resume", "part", "--epochs", 20, "-q")
+        weights = [(self.dir / run / "model.safetensors").read_bytes() for run in ("part", "rabbit")]
+        self.assertEqual(*weights)
+        summary = self.ok("plan", *TWIN, *SMALL, "--model", "gcn", "--reorder", "rcm").out
+        self.assertIn("numbered in rcm order", summary)
+        self.refused("train", *TWIN, "--model", "gcn", "--reorder", "hilbert", says="--reorder")
+        self.refused("train", *TWIN, "--model", "mlp", "--reorder", "rcm", says="does not read the graph")
+        self.refused("train", *TWIN, "--model", "gcn", "--reorder", "rcm", "--plan", "rcm/plan.json", says="the plan file")
 
     def test_wrong_plans_are_refused(self):
         for command in ("train", "plan", "explain"):
@@ -405,6 +472,24 @@ class Bench(PlanTest):
         self.refused("bench", "placement", "--groups", "2+x", says="2+2")
         self.refused("bench", "placement", "--shares", "2", says="--shares")
         self.refused("bench", "placement", "--methods", "probabilty", says="probability")
+
+    def test_loss_curves_of_locality(self):
+        common = ("bench", "placement", "--data", "twin:cora@0.5", "--fanout", "5,3", "--batch-size", 20, "--groups", "1",
+                  "--shares", "0.2", "--methods", "probability", "-q")
+        out = self.ok(*common, "--scales", "1,4", "--train-epochs", 3, "--hidden", 8, "--curves", "curves.csv").out
+        table = [line.split() for line in out.partition("locality-aware sampling")[2].splitlines()[1:]]
+        off, same, four = (dict(zip(table[0], row)) for row in table[1:])
+        self.assertEqual([off["scale"], same["scale"], four["scale"]], ["off", "1", "4"])
+        self.assertEqual(off["rows"], same["rows"])
+        self.assertLess(float(four["host_percent"]), float(off["host_percent"]))
+        for column in ("train_over_off", "val_over_off"):
+            self.assertAlmostEqual(float(same[column]), 1, delta=0.05)
+        rows = self.rows("curves.csv")
+        self.assertEqual([row["epoch"] for row in rows], ["1", "2", "3"] * 3)
+        self.assertLess(float(rows[2]["train_loss"]), float(rows[0]["train_loss"]))
+        self.refused(*common, "--scales", "0.5", says="from 1 to 1000")
+        self.refused(*common, "--curves", "c.csv", says="add --scales")
+        self.refused(*common, "--scales", "2", "--sampler", "layer", says="--fanout")
 
     def test_precisions(self):
         self.ok("bench", "nugnn", "--figures", "t2", "--graphs", "twin:cora@0.3", "--models", "gcn", "--layers", 2,

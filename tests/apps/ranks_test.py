@@ -55,6 +55,9 @@ class Threads(RankTest):
                 self.train(f"{run}-one", *model, "--device", "cpu")
                 self.train(run, *model, *devices(3), "--halo-rows", rows)
                 self.same(run, f"{run}-one")
+        # Every rank has other columns than rank 0, whose plan is written.
+        self.train("file", *GCN, "--epochs", 10, *devices(3), "--plan", "gcn-columns/plan.json")
+        self.same("file", "gcn-columns")
         self.train("apart", *common, *devices(3), "--no-overlap")
         self.same("apart", "one")
         self.ok("train", "--resume", "apart", "--epochs", 12)

@@ -4,13 +4,15 @@ else, and people can reach everything by keyboard and screen reader."""
 import html.parser
 import json
 import re
-import unittest
+import subprocess
+import time
+import urllib.parse
 
 import cli
 
 TRAIN = ("train", "--data", "twin:cora@0.2", "--layers", 2, "--hidden", 8, "--device", "cpu", "--plan", "off")
 # These elements of HTML have no end tag.
-VOID = {"meta", "input", "line", "polyline", "circle"}
+VOID = {"meta", "input", "line", "polyline", "circle", "rect", "path", "img"}
 
 
 class Page(html.parser.HTMLParser):
@@ -36,12 +38,17 @@ class Page(html.parser.HTMLParser):
         if re.fullmatch(r"h[1-6]", tag):
             self.headings.append(int(tag[1]))
         for name, value in attributes:
-            if name in ("src", "href") and not value.startswith("#"):
+            if name in ("src", "href") and not value.startswith(("#", "data:image/svg+xml,")):
                 self.problems.append(f"the page needs {value}")
             if name == "href":
                 self.links.append(value[1:])
-        if tag == "svg" and not (given.get("role") == "img" and given.get("aria-label") and given.get("tabindex") == "0"):
+        # The keyboard must reach a chart, but a picture that can be scrolled is reached through the
+        # element that scrolls it.
+        reached = given.get("tabindex") == "0" or "data-x" not in given
+        if tag == "svg" and not (given.get("role") == "img" and given.get("aria-label") and reached):
             self.problems.append("a chart without words, or out of the keyboard's reach")
+        if tag == "img" and not given.get("alt"):
+            self.problems.append("a picture without words")
         if tag == "th" and "scope" not in given:
             self.problems.append("a heading of a table without scope")
 
@@ -101,7 +108,7 @@ class Report(cli.CliTest):
         self.ok(*TRAIN, "--model", "gat", "--epochs", 7, "--select", "loss", "--checkpoint", "run")
         text, page = self.page("run")
         self.assertEqual(self.check_figures(page, ["run"]), {"config.json", "plan.json", "metrics.jsonl", "result.json"})
-        for title in ("Results", "Curves", "Time", "Memory", "Kernels", "Epochs", "Settings"):
+        for title in ("Results", "Curves", "Time", "Memory", "A step", "Kernels", "Epochs", "Settings"):
             self.assertIn(f">{title}</h2>", text)
         self.assertIn("validation loss", text)
         # The points of the curves are those of metrics.jsonl.
@@ -158,6 +165,52 @@ class Report(cli.CliTest):
         text, _ = self.page(hostile.name)
         self.assertNotIn("<img", text)
         self.assertEqual(text.count("<script>"), 1)
+
+    def test_pictures_of_the_plan(self):
+        train = [word for word in TRAIN if word not in ("--plan", "off")]
+        self.ok(*train, "--plan", "dst-id=1,edge-id=32", "--model", "gat", "--epochs", 3, "--checkpoint", "run")
+        text, page = self.page("run")
+        self.check_figures(page, ["run"])
+        kernels = json.loads((self.dir / "run/plan.json").read_text())["kernels"]
+        self.assertEqual(text.count('<rect class="box'), len(kernels))
+        self.assertEqual(text.count('<rect class="box once"'), sum(kernel["once"] for kernel in kernels))
+        written, links = {}, 0
+        for number, kernel in enumerate(kernels):
+            links += len({written[value] for value in kernel["reads"] if value in written})
+            written.update({value: number for value in kernel["writes"]})
+        self.assertEqual(text.count('<path class="link"'), links)
+        # The bars of the timeline must be as long as the times in result.json.
+        times = [kernel["ms"] for kernel in json.loads((self.dir / "run/result.json").read_text())["kernels"]]
+        self.assertEqual([ms is None for ms in times], [kernel["once"] for kernel in kernels])
+        widths = [float(width) for width in re.findall(r'<rect class="time" [^>]*width="([\d.]+)"', text)]
+        times = [ms for ms in times if ms is not None]
+        for width, ms in zip(widths, times, strict=True):
+            self.assertAlmostEqual(width, max(1, 560 * ms / sum(times)), delta=0.1)
+        picture = urllib.parse.unquote(re.search(r'src="data:image/svg\+xml,([^"]*)"', text)[1])
+        self.assertEqual(picture, (self.dir / "run/partition.svg").read_text())
+
+    def test_the_page_of_a_run(self):
+        trained = self.ok(*TRAIN, "--model", "gcn", "--epochs", 2, "--checkpoint", "run")
+        self.assertEqual(trained.out.splitlines()[-1], "report: run/report.html")
+        written = self.read("run/report.html")
+        self.ok("report", "run")
+        self.assertEqual(self.read("run/report.html"), written)
+
+    def test_open(self):
+        self.ok(*TRAIN, "--model", "gcn", "--epochs", 2, "--checkpoint", "run")
+        self.write("browser", "#!/bin/sh\necho \"$1\" > seen.tmp; mv seen.tmp seen\n")
+        (self.dir / "browser").chmod(0o755)
+        command = [cli.PROGRAM, "report", "run", "--open"]
+        done = subprocess.run(command, cwd=self.dir, env=dict(self.environment(), BROWSER=str(self.dir / "browser")))
+        self.assertEqual(done.returncode, 0)
+        for _ in range(100):
+            if (self.dir / "seen").exists():
+                break
+            time.sleep(0.05)
+        self.assertEqual((self.dir / "seen").read_text().strip(), str(self.dir / "run/report.html"))
+        done = subprocess.run(command, cwd=self.dir, env={"PATH": "/absent"}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("set BROWSER", done.stderr)
 
     def test_wrong_usage(self):
         self.refused("report", "nothing", says="no run folder")

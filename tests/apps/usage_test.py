@@ -353,6 +353,8 @@ class Json(cli.CliTest):
         self.check("nacre data info", "data", "info", "small.npz")
         self.check("nacre devices", "devices")
         self.check("nacre profile", "profile", "--seconds", 0.05, "-q")
+        self.check("nacre profile with --data", "profile", "--data", "small.npz", "--mode", "minibatch", "--fanout",
+                   "3,3", "--seconds", 0.05, "-q")
 
     def environment(self):
         return dict(super().environment(), NACRE_CACHE=str(self.dir / "cache"))

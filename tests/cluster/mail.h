@@ -54,7 +54,7 @@ class Mail final : public Transport {
     const std::lock_guard lock(all_->mutex);
     return all_->dead[rank];
   }
-  void close() override {}
+  void close(double) override {}
   [[noreturn]] void end_all(int) override { std::terminate(); }
 
  private:

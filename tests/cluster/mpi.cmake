@@ -32,11 +32,11 @@ foreach(ranks 1 2 3 4)
   endif()
   add_test(NAME cluster_mpi_${ranks}
     COMMAND ${MPIEXEC_EXECUTABLE} -n ${ranks} --oversubscribe --bind-to none $<TARGET_FILE:test_cluster_mpi> --gtest_brief=1)
-  set_tests_properties(cluster_mpi_${ranks} PROPERTIES LABELS "${labels}" TIMEOUT 300 COST 14 ENVIRONMENT "${mpi_environment}")
+  set_tests_properties(cluster_mpi_${ranks} PROPERTIES LABELS "${labels}" TIMEOUT 900 COST 14 ENVIRONMENT "${mpi_environment}")
 endforeach()
 
 nacre_mpi_program(mpi_worker mpi_worker.cpp)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME cluster_mpi_faults
   COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/mpi_faults_test.py ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:mpi_worker>)
-set_tests_properties(cluster_mpi_faults PROPERTIES LABELS "slow;stress" TIMEOUT 300 ENVIRONMENT "${mpi_environment}")
+set_tests_properties(cluster_mpi_faults PROPERTIES LABELS "slow;stress" TIMEOUT 900 ENVIRONMENT "${mpi_environment}")

@@ -45,6 +45,7 @@ Dfg training_dfg(const std::string& model, const Blocks& blocks, int64_t hidden)
 PlanOptions summing(const Dfg& dfg, const Blocks& blocks, const std::string& end, const DeviceTraits& device) {
   PlanOptions options;
   options.join_products = joined_products(device);
+  options.join_dots = true;
   for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options))) {
     if (std::find(site.options.begin(), site.options.end(), end) != site.options.end()) options.choices[site.key] = end;
   }

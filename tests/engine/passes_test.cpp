@@ -30,7 +30,7 @@ void expect_same_without_passes(const Dfg& dfg, const Blocks& blocks, const ref:
   reference.run(bindings, kStep);
   const PlanOptions all[] = {{.join_products = {1}},
                              {.hoist = false, .keep_sums = int64_t{1} << 30},
-                             {.vertex_factors = true, .join_products = {1}},
+                             {.vertex_factors = true, .join_dots = true, .join_products = {1}},
                              {.table = PartitionTable::parse("src-id=3,edge-id=5")}};
   const std::vector<std::string> names = optional_passes();
   for (size_t i = 0; i < names.size(); ++i) {

@@ -304,6 +304,59 @@ TEST(Fusion, ProductsThatAreAddedShareAKernel) {
   EXPECT_TRUE(none_joined({.join_products = {1, 64}})) << "too many columns";
 }
 
+bool has_dots(const Kernel& k) {
+  return std::any_of(k.program.code.begin(), k.program.code.end(), [](const Micro& m) { return m.op == MicroOp::dot; });
+}
+
+// The gradient of attention needs the dot product of the two ends of every edge. The sum that gives
+// the sources their gradients gathers the same rows.
+TEST(Fusion, DotProductsOfEdgesShareTheKernelOfASum) {
+  for (const int64_t heads : {1, 2}) {
+    ModelOptions options = usual("gat", 3);
+    options.heads = heads;
+    const PlannedModel apart = plan_model(options), joined = plan_model(options, {.join_dots = true});
+    SCOPED_TRACE(plan_text(joined.plan, joined.blocks));
+    for (const Kernel* k : kernels_of(apart.plan, KernelKind::softmax_grad)) EXPECT_TRUE(has_dots(*k));
+    const auto softmax = kernels_of(joined.plan, KernelKind::softmax_grad);
+    ASSERT_EQ(softmax.size(), 3U);
+    for (const Kernel* k : softmax) EXPECT_FALSE(has_dots(*k));
+    int sums = 0;
+    for (const Kernel* k : kernels_of(joined.plan, KernelKind::spmm)) {
+      if (k->second < 0) continue;
+      ++sums;
+      EXPECT_GE(operands<SpmmOperands>(*k).own, 0);
+      EXPECT_TRUE(joined.plan.stored[k->second]);
+    }
+    EXPECT_EQ(sums, 3) << "one for each layer";
+    EXPECT_EQ(joined.plan.kernels.size(), apart.plan.kernels.size());
+    const PlannedModel op_by_op = plan_model(options, {.fuse = false, .hoist = false, .join_dots = true});
+    for (const Kernel& k : op_by_op.plan.kernels) EXPECT_LT(k.second, 0) << "every operation has its own kernel";
+  }
+}
+
+// Rows that are read often are summed in tiles of columns. A tile does not have the whole row, so
+// it cannot compute dot products.
+TEST(Fusion, DotProductsOfDenseGraphsStayApart) {
+  ModelOptions options = usual("gat", 2);
+  EdgeList edges;
+  edges.num_nodes = 80;
+  for (NodeId v = 0; v < 80; ++v) {
+    for (NodeId u = 0; u < 80; ++u) {
+      edges.src.push_back(u);
+      edges.dst.push_back(v);
+    }
+  }
+  const Blocks dense = Blocks::full(build_graph(std::move(edges), "dense"), 2);
+  for (const int64_t heads : {1, 2}) {
+    options.heads = heads;
+    Dfg dfg = build_model(options_for(options, dense));
+    differentiate(dfg);
+    const Plan plan = make_plan(dfg, dense, {.join_dots = true});
+    const auto sums = kernels_of(plan, KernelKind::spmm);
+    EXPECT_EQ(std::any_of(sums.begin(), sums.end(), [](const Kernel* k) { return k->second >= 0; }), heads > 1);
+  }
+}
+
 // The product of the vertices' own rows becomes one more of the products by type, and what follows
 // runs on their sum.
 TEST(Fusion, ProductsByTypeTakeTheOneThatIsAddedToThem) {

@@ -64,6 +64,7 @@ PlanOptions full_options() {
   how.tables = {{"typed_matmul@layers.1.weight", "src-id=64,edge-type=1"}, {"with \"quotes\" and \\", "edge-id=1"}};
   how.keep_sums = 11;
   how.vertex_factors = true;
+  how.join_dots = true;
   how.join_products = {13, 14, true};
   return how;
 }
@@ -85,8 +86,8 @@ TEST(PlanOptionsText, DamageIsTheUsersError) {
   for (const char* text : {"", "nonsense", "[]", "7", "null", "{\"fuse\": tru", "\"fuse\""})
     expect_refused(text, "text");
   const std::vector<json> junk = {json(7), json(2.5), json("x"), json::array({1}), json(), json::object({{"a", 1}})};
-  for (const char* key :
-       {"fuse", "hoist", "rewrite", "split_outliers", "choices", "table", "tables", "recompute", "vertex_factors"}) {
+  for (const char* key : {"fuse", "hoist", "rewrite", "split_outliers", "choices", "table", "tables", "recompute",
+                          "vertex_factors", "join_dots"}) {
     for (const json& value : junk) {
       json broken = good;
       broken[key] = value;

@@ -8,87 +8,14 @@
 #include <set>
 #include <thread>
 
-#include "checked_sink.h"
+#include "loader_bench.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
 #include "nacre/schedule/row_copy.h"
 #include "nacre/tensor/narrow_floats.h"
-#include "sample/checks.h"
-#include "support/random_graphs.h"
 
 namespace nacre::test {
 namespace {
-
-constexpr int64_t kWidth = 2048;  // a row has 8 KiB, so a hop is looked up in several chunks
-constexpr int64_t kBatchSize = 50;
-
-// Returns a graph in which a few hops reach almost everything.
-const Graph& graph() {
-  static const Graph instance = [] {
-    for (auto& g : random_graphs(3, 400)) {
-      if (g.name.find("weighted") != std::string::npos) return g.graph;
-    }
-    return random_graphs(3, 400).front().graph;
-  }();
-  return instance;
-}
-
-Tensor features_of(int64_t rows, int64_t width) {
-  Tensor x(DType::f32, {rows, width});
-  for (int64_t i = 0; i < rows * width; ++i) x.data<float>()[i] = static_cast<float>(i % 9973) + 0.5F;
-  return x;
-}
-
-SampleOptions neighbours() {
-  SampleOptions options;
-  options.fanout = {2, 3, 2};
-  options.seed = 11;
-  return options;
-}
-
-Array<NodeId> all_ids(const Graph& g) { return Array<NodeId>(all_vertices(g)); }
-
-struct Bench {
-  explicit Bench(const LoaderOptions& how, const SampleOptions& sampling = neighbours(),
-                 BatchLoader::Prepare prepare = {})
-      : sampler(graph(), sampling), loader(sampler, order(), features(), sink, how, std::move(prepare)) {}
-
-  static BatchOrder order() { return {all_ids(graph()), kBatchSize, 4, true}; }
-  static const Tensor& features() {
-    static const Tensor x = features_of(graph().num_nodes(), kWidth);
-    return x;
-  }
-  Batch next() {
-    sink.over();
-    return loader.next();
-  }
-  // Checks that the batch equals the one that sampling it by itself gives.
-  void check(const Batch& batch, uint64_t epoch, int64_t index) {
-    ASSERT_EQ(batch.index, index);
-    BatchOrder seeds = order();
-    seeds.begin_epoch(epoch);
-    const Sample want = sampler.sample(sampler.draws_seeds() ? std::span<const NodeId>() : seeds.batch(index),
-                                       {epoch, static_cast<uint64_t>(index)});
-    expect_equal(batch.sample, want);
-    const auto* rows = static_cast<const float*>(batch.features);
-    for (int64_t i = 0; i < want.vertices.size(); ++i) {
-      const float* row = features().data<float>() + static_cast<int64_t>(want.vertices[i]) * kWidth;
-      ASSERT_EQ(std::memcmp(row, rows + i * kWidth, kWidth * sizeof(float)), 0) << "row " << i;
-    }
-  }
-  void check_epoch(uint64_t epoch, int64_t first = 0, bool more = false) {
-    sink.over();
-    loader.begin_epoch(epoch, first, more);
-    for (int64_t b = first; b < loader.num_batches(); ++b) {
-      check(next(), epoch, b);
-      if (testing::Test::HasFatalFailure()) return;
-    }
-  }
-
-  CheckedSink sink;
-  Sampler sampler;
-  BatchLoader loader;
-};
 
 std::vector<LoaderOptions> all_options(std::initializer_list<int> in_flight) {
   std::vector<LoaderOptions> list;
@@ -97,15 +24,6 @@ std::vector<LoaderOptions> all_options(std::initializer_list<int> in_flight) {
       list.push_back({n, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
   }
   return list;
-}
-
-std::vector<LoaderOptions> few_options() {
-  return {{.in_flight = 0}, {.in_flight = 1}, {.in_flight = 3}, {3, false, false, false}, {.in_flight = 40}};
-}
-
-std::string text(const LoaderOptions& o) {
-  return "in flight " + std::to_string(o.in_flight) + (o.subtasks ? " subtasks" : "") + (o.relax ? " relax" : "") +
-         (o.stream ? " stream" : "");
 }
 
 class Loader : public testing::TestWithParam<int> {
@@ -139,9 +57,9 @@ TEST_P(Loader, GoesOnIntoTheNextEpoch) {
   for (const LoaderOptions& options : few_options()) {
     SCOPED_TRACE(text(options));
     Bench bench(options);
-    bench.check_epoch(4, 2, true);
-    bench.check_epoch(5, 0, true);
-    bench.check_epoch(6, 0, true);
+    bench.check_epoch(4, 2, 1);
+    bench.check_epoch(5, 0, 1);
+    bench.check_epoch(6, 0, 1);
     bench.check_epoch(7);
     bench.check_epoch(8);
     if (HasFatalFailure()) return;
@@ -155,19 +73,19 @@ TEST_P(Loader, AnotherEpochThanTheOneAhead) {
   for (const LoaderOptions& options : few_options()) {
     SCOPED_TRACE(text(options));
     Bench bench(options);
-    bench.check_epoch(4, 0, true);
-    bench.check_epoch(4, 0, true);  // loads the same epoch again
-    bench.check_epoch(5, 3, true);  // not from its beginning
-    bench.check_epoch(9, 0, true);
-    bench.check_epoch(8, 0, true);
+    bench.check_epoch(4, 0, 1);
+    bench.check_epoch(4, 0, 1);  // loads the same epoch again
+    bench.check_epoch(5, 3, 1);  // not from its beginning
+    bench.check_epoch(9, 0, 1);
+    bench.check_epoch(8, 0, 1);
     for (const int64_t taken : {1, 7}) {  // the epoch is stopped on the way
-      bench.loader.begin_epoch(9, 0, true);
+      bench.loader.begin_epoch(9, 0, 1);
       for (int64_t b = 0; b < std::min(taken, bench.loader.num_batches() - 1); ++b) bench.check(bench.next(), 9, b);
-      bench.check_epoch(10, 0, true);
+      bench.check_epoch(10, 0, 1);
     }
     if (HasFatalFailure()) return;
     bench.sink.over();
-    bench.loader.begin_epoch(11, 0, true);  // this epoch is prepared and never asked for
+    bench.loader.begin_epoch(11, 0, 1);  // this epoch is prepared and never asked for
   }
 }
 
@@ -225,13 +143,13 @@ TEST_P(Loader, ErrorsOfTheNextEpochWaitForTheirTurn) {
       if (std::equal(wrong.begin(), wrong.end(), sample.vertices.data())) throw std::runtime_error("batch 1");
       return nullptr;
     });
-    bench.check_epoch(2, 0, true);
+    bench.check_epoch(2, 0, 1);
     bench.sink.over();
-    bench.loader.begin_epoch(3, 0, true);
+    bench.loader.begin_epoch(3, 0, 1);
     bench.check(bench.next(), 3, 0);
     EXPECT_THROW(bench.next(), std::runtime_error);
     bench.check(bench.next(), 3, 2);
-    bench.check_epoch(2, 0, true);
+    bench.check_epoch(2, 0, 1);
     bench.check_epoch(4);  // errors that nobody asked for are dropped
     if (HasFatalFailure()) return;
   }

@@ -88,6 +88,7 @@ inline const NamedOptions kAllPlans[] = {
     {"over split rows", {.table = PartitionTable::parse("src-id=3,edge-id=5")}},
     {"factors at vertices", {.vertex_factors = true}},
     {"joined products", {.join_products = {1}}},
+    {"dot products beside sums", {.join_dots = true}},
     {"op by op", {.fuse = false, .hoist = false}},
     {"op by op, as written", {.fuse = false, .hoist = false, .rewrite = false}},
 };

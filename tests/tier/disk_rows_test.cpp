@@ -232,9 +232,9 @@ TEST(DiskRows, TheLoaderFindsItsRows) {
             }
           }
         }
-        loader.begin_epoch(9, 0, true);
+        loader.begin_epoch(9, 0, 1);
         loader.next();
-        loader.begin_epoch(4, 2, true);  // the batches that were announced before are dropped
+        loader.begin_epoch(4, 2, 1);  // the batches that were announced before are dropped
         loader.next();
       }
     }

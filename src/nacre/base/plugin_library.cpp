@@ -17,7 +17,7 @@ std::vector<fs::path> places(const std::string& file, const std::string& only_pl
   }
   const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   std::vector<fs::path> found;
-  for (const char* place : {".", "../lib", "../lib/x86_64-linux-gnu", "../lib64"}) {
+  for (const char* place : {".", "..", "../lib", "../lib/x86_64-linux-gnu", "../lib64"}) {
     found.push_back((folder / place / file).lexically_normal());
   }
   // If this code is part of a library (the Python module), plug-ins lie beside that library.

@@ -13,9 +13,10 @@ struct PluginFunction {
 
 // Opens the library `file` and returns its function `name`. If `only_place` is not empty, it names
 // the library itself or the folder that the library lies in. If it is empty, the library is looked
-// for beside the program (in a build folder or a bundle), where an installation puts libraries, and
-// beside the library that this code is part of, if it is part of one.
-// The library is never closed, because its exceptions and objects may live until the process ends.
+// for beside the program (in a build folder or a bundle), above it (in a wheel), where an
+// installation puts libraries, and beside the library that this code is part of, if it is part of
+// one. The library is never closed, because its exceptions and objects may live until the process
+// ends.
 PluginFunction open_plugin_function(const std::string& file, const char* name, const std::string& only_place = "");
 
 }  // namespace nacre

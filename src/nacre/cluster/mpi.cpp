@@ -113,7 +113,7 @@ void MpiRanks::close(double timeout) {
     teller_ = failure.teller();
     throw;
   }
-  hub_->close();
+  hub_->close(exits_within_);
 }
 
 bool MpiRanks::tells(const std::exception& error) const {

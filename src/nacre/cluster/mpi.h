@@ -62,6 +62,9 @@ class MpiRanks {
   void run(const std::function<void(Communicator&)>& body, double timeout = kCommTimeout);
   // Returns when all ranks have called it, and ends MPI. Throws RankFailure.
   void close(double timeout = kCommTimeout);
+  // Promises that this process ends within `seconds` after run() or close(). A process that is
+  // stopped in this time is killed by the system; without the promise, its launcher waits for it.
+  void promise_to_exit(double seconds) { exits_within_ = seconds; }
 
   // Returns whether this rank is the one that prints an error that run() threw.
   bool tells(const std::exception& error) const;
@@ -71,7 +74,8 @@ class MpiRanks {
 
  private:
   std::shared_ptr<PacketHub> hub_;
-  int teller_ = -1;  // rank that prints the failure that run() or close() has thrown
+  double exits_within_ = 0;  // 0: nothing was promised
+  int teller_ = -1;          // rank that prints the failure that run() or close() has thrown
 };
 
 }  // namespace nacre

@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-inline constexpr int kMpiAbi = 2;
+inline constexpr int kMpiAbi = 3;
 
 // The plug-in exports one function:
 //   extern "C" Transport* nacre_mpi_transport(int abi, double timeout)

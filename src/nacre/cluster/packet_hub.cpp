@@ -195,7 +195,7 @@ void PacketHub::run_helper() {
   }
 }
 
-void PacketHub::close() {
+void PacketHub::close(double exits_within) {
   const double until = now_seconds() + kFlushSeconds;
   Lock lock(mutex_);
   const auto unsent_to = [&](int to) { return transport_->unsent(to) > 0; };
@@ -210,7 +210,7 @@ void PacketHub::close() {
     rest(lock, idle);
   }
   broken_ = true;  // nothing is sent any more
-  transport_->close();
+  transport_->close(exits_within);
 }
 
 }  // namespace nacre

@@ -31,8 +31,8 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   // them. `timeout` is in seconds. If it is 0 or less, ranks wait for ever.
   std::unique_ptr<Communicator> connect(double timeout);
   // Waits until the packets of this rank have been sent, at most two seconds, and ends the
-  // transport. There must be no failure.
-  void close();
+  // transport (Transport::close()). There must be no failure.
+  void close(double exits_within);
 
   Transport& transport() { return *transport_; }
   int rank() const { return transport_->rank(); }

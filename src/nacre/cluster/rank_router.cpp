@@ -55,7 +55,7 @@ class RankRouter::RankTransport final : public Transport {
     return router_->processes_->gone(router_->process_of_[rank]);
   }
 
-  void close() override {}  // does nothing, because the processes stay connected
+  void close(double) override {}  // does nothing, because the processes stay connected
   [[noreturn]] void end_all(int code) override { router_->processes_->transport().end_all(code); }
 
  private:

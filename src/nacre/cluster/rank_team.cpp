@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include "nacre/cluster/failure.h"
+
 namespace nacre {
 
 MpiTeam::MpiTeam(MpiRanks& ranks, double timeout)
@@ -16,6 +18,9 @@ void MpiTeam::fail() {
   const std::exception_ptr own = std::current_exception();
   try {
     std::rethrow_exception(own);
+  } catch (const RankFailure& failure) {
+    if (data_ != nullptr) data_->pass_on(failure);
+    control_->pass_on(failure);
   } catch (const std::exception& error) {
     if (data_ != nullptr) data_->abort(error.what());
     control_->abort(error.what());

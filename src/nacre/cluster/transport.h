@@ -49,8 +49,10 @@ class Transport {
   // Returns whether the process of a rank is known to have ended.
   virtual bool gone(int rank) = 0;
 
-  // Ends the connection. All ranks call it, and nothing is sent afterwards.
-  virtual void close() = 0;
+  // Ends the connection. All ranks call it, and nothing is sent afterwards. If `exits_within` is
+  // not 0, this process promises to end within so many seconds after the call. If it does not,
+  // because it was stopped, the system kills it, since nobody else would.
+  virtual void close(double exits_within) = 0;
   // Ends this process at once, in a way that makes the launcher end the others.
   [[noreturn]] virtual void end_all(int code) = 0;
 };

@@ -163,29 +163,40 @@ std::vector<Timing> usable_samples(const std::vector<Timing>& samples) {
   return usable;
 }
 
-Coefficients fit(const std::vector<Timing>& samples) {
-  const std::vector<Timing> usable = usable_samples(samples);
-  std::vector<Column> columns;
-  std::vector<size_t> features;
+std::vector<double> fit_relative(const std::vector<std::vector<double>>& columns) {
+  std::vector<Column> scaled;
+  std::vector<size_t> used;
   std::vector<double> lengths;
-  for (size_t f = 0; f < kFeatures; ++f) {
+  for (size_t j = 0; j < columns.size(); ++j) {
     // divided out first, because the squares of the largest amounts could overflow
     double most = 0;
-    for (const Timing& s : usable) most = std::max(most, s.work.amount[f] / s.seconds);
+    for (const double value : columns[j]) most = std::max(most, value);
     if (most == 0) continue;
-    Column column;
-    column.reserve(usable.size());
-    for (const Timing& s : usable) column.push_back(s.work.amount[f] / s.seconds / most);
+    Column column = columns[j];
+    for (double& value : column) value /= most;
     const double length = std::sqrt(dot(column, column));
     for (double& value : column) value /= length;
-    columns.push_back(std::move(column));
-    features.push_back(f);
+    scaled.push_back(std::move(column));
+    used.push_back(j);
     lengths.push_back(length * most);
   }
+  std::vector<double> coefficients(columns.size(), 0.0);
+  if (scaled.empty()) return coefficients;
+  const std::vector<double> x = non_negative_least_squares(scaled);
+  for (size_t i = 0; i < x.size(); ++i) coefficients[used[i]] = x[i] / lengths[i];
+  return coefficients;
+}
+
+Coefficients fit(const std::vector<Timing>& samples) {
+  const std::vector<Timing> usable = usable_samples(samples);
+  std::vector<std::vector<double>> columns(kFeatures);
+  for (size_t f = 0; f < kFeatures; ++f) {
+    columns[f].reserve(usable.size());
+    for (const Timing& s : usable) columns[f].push_back(s.work.amount[f] / s.seconds);
+  }
+  const std::vector<double> x = fit_relative(columns);
   Coefficients coefficients{};
-  if (columns.empty()) return coefficients;
-  const std::vector<double> x = non_negative_least_squares(columns);
-  for (size_t i = 0; i < x.size(); ++i) coefficients[features[i]] = x[i] / lengths[i];
+  std::copy(x.begin(), x.end(), coefficients.begin());
   return coefficients;
 }
 

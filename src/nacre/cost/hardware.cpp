@@ -48,8 +48,8 @@ DescribedDevice gpu(const std::string& name, double memory_gib, const GpuRates& 
   return device;
 }
 
-// The rates and the size of the cache were fitted to four epochs on one H200 (docs/results.md). The
-// cache seems larger than it is, because rows of nodes with many edges are gathered most often.
+// The rates and the size of the cache were fitted to four epochs on one H200 (docs/results_log.md).
+// The cache seems larger than it is, because rows of nodes with many edges are gathered most often.
 Hardware h200x8() {
   Hardware h;
   h.name = "h200x8";

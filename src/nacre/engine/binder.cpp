@@ -299,6 +299,8 @@ std::function<void()> Binder::bind_edges(const Kernel& k, const cpu::Scratch& sc
       a.width = width(k.root);
       a.heads = k.heads;
       a.mean = k.reduce_op == ReduceOp::mean;
+      a.own = f32(in.own);
+      if (in.own >= 0) a.dots = f32(k.second);
       a.out = stored_root(k);
       if (!k.tail.empty()) a.post = bound(k.tail);
       a.partials = partials;

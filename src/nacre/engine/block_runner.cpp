@@ -23,7 +23,7 @@ void* BlockRunner::Memory::at_least(int64_t wanted, Backend& backend) {
 
 void BlockRunner::share(Blocks blocks, const std::vector<LeafValue>& leaves) {
   shared_.executor = std::make_unique<Executor>(plan_, std::move(blocks), backend_);
-  bind_ready(shared_, leaves, {});
+  bind_ready(shared_, leaves, {}, {});
   shared_.executor->prepare();
   shared_.executor->run_once({});
 }
@@ -53,19 +53,26 @@ void* BlockRunner::place(const LeafValue& leaf) {
 }
 
 BlockRunner::Ready BlockRunner::make_ready(Blocks blocks, const std::vector<LeafValue>& leaves,
-                                           const std::map<std::string, int64_t>& room) {
+                                           const std::map<std::string, int64_t>& room, const Places& places) {
   require_shared();
   Ready ready;
   {
     const TraceSpan span("batch", "plan memory");
     ready.executor = prepare(std::move(blocks));
   }
-  bind_ready(ready, leaves, room);
+  bind_ready(ready, leaves, room, places);
   return ready;
 }
 
+// Binds what is at the same place for every batch, or where `places` says.
+void BlockRunner::bind_kept(Executor& batch, const Places& places) const {
+  const auto at = [&](void* place) { return places ? places(place) : place; };
+  for (const auto& [name, data] : bound_) batch.bind(name, at(data));
+  for (const auto& [name, data] : outputs_) batch.bind_output(name, at(data));
+}
+
 void BlockRunner::bind_ready(Ready& ready, const std::vector<LeafValue>& leaves,
-                             const std::map<std::string, int64_t>& room) {
+                             const std::map<std::string, int64_t>& room, const Places& places) {
   Executor& batch = *ready.executor;
   Backend& backend = batch.backend();
   {
@@ -74,9 +81,8 @@ void BlockRunner::bind_ready(Ready& ready, const std::vector<LeafValue>& leaves,
     for (const LeafValue& leaf : leaves)
       ready.leaves[leaf.name] = backend.place(leaf.values.raw(), leaf.values.bytes());
   }
-  for (const auto& [name, data] : bound_) batch.bind(name, data);
+  bind_kept(batch, places);
   for (const auto& [name, memory] : ready.leaves) batch.bind(name, memory.get());
-  for (const auto& [name, data] : outputs_) batch.bind_output(name, data);
   const TraceSpan span("batch", "bind kernels");
   batch.allocate(arena(batch.arena_bytes()), constants_);
   backend.flush();
@@ -85,12 +91,23 @@ void BlockRunner::bind_ready(Ready& ready, const std::vector<LeafValue>& leaves,
 void BlockRunner::run(Executor& batch, const std::vector<LeafValue>& leaves,
                       const std::map<std::string, void*>& in_place, const StepContext& step) {
   require_shared();
-  for (const auto& [name, data] : bound_) batch.bind(name, data);
+  bind_kept(batch, {});
   for (const auto& [name, data] : in_place) batch.bind(name, data);
-  for (const auto& [name, data] : outputs_) batch.bind_output(name, data);
   for (const LeafValue& leaf : leaves) batch.bind(leaf.name, place(leaf));
   arena_.at_least(batch.arena_bytes(), *backend_);
   batch.allocate(arena_.data, constants_);
+  batch.run_once(step);
+}
+
+void BlockRunner::run_on(Track& track, const Places& places, Executor& batch, const std::vector<LeafValue>& leaves,
+                         const std::map<std::string, void*>& in_place, const StepContext& step) const {
+  NACRE_CHECK(backend_->on_host() && !computes_once_, "batches on tracks share nothing that is computed once");
+  bind_kept(batch, places);
+  for (const auto& [name, data] : in_place) batch.bind(name, data);
+  for (const LeafValue& leaf : leaves) batch.bind(leaf.name, const_cast<void*>(leaf.values.raw()));
+  track.arena_.at_least(batch.arena_bytes(), *backend_);
+  ConstantPool none;
+  batch.allocate(track.arena_.data, none);
   batch.run_once(step);
 }
 

@@ -3,6 +3,7 @@
 // on a device) ends with the batch.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,7 +21,18 @@ struct LeafValue {
 };
 
 class BlockRunner {
+  struct Memory {
+    std::shared_ptr<void> data;
+    int64_t bytes = 0;
+    // Grows with room to spare, so that batches of about the same size make it grow only a few
+    // times.
+    void* at_least(int64_t wanted, Backend& backend);
+  };
+
  public:
+  // Returns where a batch finds what was bound at `place`, if that is not the same for all batches.
+  using Places = std::function<void*(void* place)>;
+
   // What the plan computes once must not depend on anything that changes from batch to batch.
   BlockRunner(Plan plan, std::shared_ptr<Backend> backend);
 
@@ -47,10 +59,19 @@ class BlockRunner {
     std::map<std::string, std::shared_ptr<void>> leaves;
   };
   // `room` names leaves that are filled later, with their bytes.
-  Ready make_ready(Blocks blocks, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room);
+  Ready make_ready(Blocks blocks, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room,
+                   const Places& places = {});
   // Runs a prepared batch. `in_place` holds the leaves that are already in the back end's memory.
   void run(Executor& batch, const std::vector<LeafValue>& leaves, const std::map<std::string, void*>& in_place,
            const StepContext& step);
+  // Does the same beside batches on other tracks, on any thread of a host. A track has an arena of
+  // its own. What was bound lies where `places` says.
+  class Track {
+    friend class BlockRunner;
+    Memory arena_;
+  };
+  void run_on(Track& track, const Places& places, Executor& batch, const std::vector<LeafValue>& leaves,
+              const std::map<std::string, void*>& in_place, const StepContext& step) const;
   int64_t bytes() const;
   // Frees the arena and the places of leaves; the next batch allocates them again.
   void release();
@@ -62,15 +83,10 @@ class BlockRunner {
  private:
   void require_shared() const;
   void* place(const LeafValue& leaf);
-  void bind_ready(Ready& ready, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room);
+  void bind_kept(Executor& batch, const Places& places) const;
+  void bind_ready(Ready& ready, const std::vector<LeafValue>& leaves, const std::map<std::string, int64_t>& room,
+                  const Places& places);
 
-  struct Memory {
-    std::shared_ptr<void> data;
-    int64_t bytes = 0;
-    // Grows with room to spare, so that batches of about the same size make it grow only a few
-    // times.
-    void* at_least(int64_t wanted, Backend& backend);
-  };
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<Backend> backend_;
   bool computes_once_;

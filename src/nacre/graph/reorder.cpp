@@ -192,14 +192,18 @@ Graph permuted(const Graph& graph, const Array<NodeId>& order, const Array<NodeI
 }
 
 int64_t reorder_bytes(const Graph& graph, Reorder how) {
+  return reorder_bytes({graph.num_nodes(), graph.num_edges(), graph.weighted(), graph.typed()}, how);
+}
+
+int64_t reorder_bytes(const GraphCounts& graph, Reorder how) {
   if (how == Reorder::none) return 0;
-  const int64_t nodes = graph.num_nodes();
+  const int64_t nodes = graph.nodes;
   const int64_t applying = graph.bytes() + nodes * 8;
   int64_t finding = nodes * 16;
-  if (how != Reorder::degree) finding += graph.out_bytes() + nodes * 16;
+  if (how != Reorder::degree) finding += out_bytes(graph) + nodes * 16;
   // Rabbit order also holds both ends of every edge while the edges move up the tree of
   // communities.
-  if (how == Reorder::rabbit) finding += graph.num_edges() * 16 + nodes * 32;
+  if (how == Reorder::rabbit) finding += graph.edges * 16 + nodes * 32;
   return graph.bytes() + std::max(applying, finding);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "nacre/graph/costs.h"
 #include "nacre/graph/graph.h"
 
 namespace nacre {
@@ -26,6 +27,7 @@ Array<NodeId> inverse_order(const Array<NodeId>& order);
 Graph permuted(const Graph& graph, const Array<NodeId>& order, const Array<NodeId>& new_id);
 // Returns the bytes that finding and applying an order takes, including the graph itself.
 int64_t reorder_bytes(const Graph& graph, Reorder how);
+int64_t reorder_bytes(const GraphCounts& graph, Reorder how);
 
 Array<NodeId> degree_order(const Graph& graph);
 Array<NodeId> rcm_order(const Graph& graph);

@@ -94,6 +94,8 @@ struct RowProgram {
   // Whether dropout draws by the numbers that the rows have in the whole graph, because several
   // ranks share it.
   bool numbered = false;
+  // Returns whether the program loads nothing from memory that it stores to.
+  bool stores_apart = false;
   bool empty() const { return code.empty(); }
   bool is_narrow(int operand) const { return static_cast<size_t>(operand) < narrow.size() && narrow[operand] != 0; }
 };

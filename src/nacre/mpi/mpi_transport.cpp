@@ -15,10 +15,13 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "nacre/cluster/end_timer.h"
 #include "nacre/cluster/mpi_abi.h"
 #include "nacre/mpi/neighbours.h"
 
@@ -31,8 +34,10 @@ constexpr int kReceivesAtOnce = 32;
 // may take to end.
 constexpr double kStartLimit = 8;
 constexpr double kCloseLimit = 8;
-// Seconds between the moments at which two ranks end that have waited too long for the start of
-// MPI. The first one prints a message, and the launcher ends the others.
+// Seconds that MPI may take to end while another process of this machine is seen to be stopped.
+constexpr double kStoppedLimit = 4;
+// Seconds between the moments at which two ranks end that have waited too long for the start or the
+// end of MPI. The first one prints a message, and the launcher ends the others.
 constexpr double kBetweenRanks = 0.3;
 
 // `peer` is the rank that the call was about, or -1.
@@ -44,15 +49,24 @@ void check(int code, int peer, const char* call) {
   throw TransportError(peer, std::string(call) + " failed: " + text);
 }
 
-// Calls a function that ends the process if the object is not destroyed in time. This is needed
+// Calls functions that may end the process if the object is not destroyed in time. This is needed
 // because MPI waits for ever for a process that is stopped, or that dies at the wrong moment.
 class Watchdog {
  public:
-  // Calls `end`, which must end the process, after `seconds`.
-  Watchdog(double seconds, const std::function<void()>& end)
-      : thread_([this, seconds, end] {
+  struct Alarm {
+    double seconds = 0;  // after the start of the watchdog
+    std::function<void()> act;
+  };
+
+  // `alarms` are in the order of their times. The last one must end the process.
+  explicit Watchdog(std::vector<Alarm> alarms)
+      : thread_([this, began = std::chrono::steady_clock::now(), alarms = std::move(alarms)] {
           std::unique_lock lock(mutex_);
-          if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return over_; })) end();
+          for (const Alarm& alarm : alarms) {
+            const auto when = began + std::chrono::duration<double>(alarm.seconds);
+            if (changed_.wait_until(lock, when, [&] { return over_; })) return;
+            alarm.act();
+          }
         }) {}
   ~Watchdog() {
     {
@@ -126,7 +140,7 @@ class MpiTransport final : public Transport {
     return any;
   }
 
-  void close() override;
+  void close(double exits_within) override;
   [[noreturn]] void end_all(int code) override;
 
  private:
@@ -168,10 +182,28 @@ class MpiTransport final : public Transport {
   std::vector<std::deque<Transfer>> outgoing_, incoming_;  // transfers of each peer, in order
 };
 
-void MpiTransport::close() {
-  const Watchdog watchdog(kCloseLimit, [this] { end_all(1); });
+// If another rank is stopped, the watchdog ends this process. If this process itself is stopped
+// while MPI ends or afterwards, the others may have ended already, so the timer ends it.
+void MpiTransport::close(double exits_within) {
+  const double later = kBetweenRanks * rank_;
+  EndTimer timer(kCloseLimit + later + 1);
+  const auto end_for = [this](const std::string& who, double limit) {
+    std::fprintf(stderr, "nacre: %s has not ended within %g s after the end of the run\n", who.c_str(), limit);
+    end_all(1);
+  };
+  std::optional<Watchdog> watchdog;
+  watchdog.emplace(
+      std::vector<Watchdog::Alarm>{{kStoppedLimit + later,
+                                    [&] {
+                                      const int stopped = neighbours_.stopped();
+                                      if (stopped >= 0)
+                                        end_for("rank " + std::to_string(stopped) + ": it", kStoppedLimit);
+                                    }},
+                                   {kCloseLimit + later, [&] { end_for("MPI: one of the processes", kCloseLimit); }}});
   MPI_Comm_free(&comm_);
   MPI_Finalize();
+  watchdog.reset();
+  if (exits_within > 0) timer.keep(exits_within);
 }
 
 void MpiTransport::end_all(int code) {
@@ -203,11 +235,14 @@ Transport* start(double timeout) {
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const double limit = timeout + kStartLimit;
-  const Watchdog watchdog(limit + (rank != nullptr ? kBetweenRanks * std::atoi(rank) : 0), [limit] {
-    std::fprintf(stderr, "nacre: MPI: the processes have not met within %g s; one of them does not answer\n", limit);
-    std::fflush(stderr);
-    _exit(1);
-  });
+  const double later = rank != nullptr ? kBetweenRanks * std::atoi(rank) : 0;
+  const Watchdog watchdog(
+      {{limit + later, [limit] {
+          std::fprintf(stderr, "nacre: MPI: the processes have not met within %g s; one of them does not answer\n",
+                       limit);
+          std::fflush(stderr);
+          _exit(1);
+        }}});
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), -1, "MPI_Init_thread");
   if (provided < MPI_THREAD_SERIALIZED) throw TransportError(-1, "this MPI cannot be called from several threads");

@@ -71,4 +71,13 @@ bool Neighbours::gone(int rank) const {
   return !state || state->started != cards_[rank].started || state->state == 'Z' || state->state == 'X';
 }
 
+int Neighbours::stopped() const {
+  for (int r = 0; r < static_cast<int>(cards_.size()); ++r) {
+    if (r == rank_ || !is_near(r)) continue;
+    const auto state = state_of(cards_[r].process);
+    if (state && state->started == cards_[r].started && (state->state == 'T' || state->state == 't')) return r;
+  }
+  return -1;
+}
+
 }  // namespace nacre::mpi

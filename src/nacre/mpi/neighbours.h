@@ -26,6 +26,8 @@ class Neighbours {
   int before() const { return before_; }
   // Returns whether a rank is on this machine and its process has ended.
   bool gone(int rank) const;
+  // Returns a rank on this machine whose process is stopped; -1 if there is none.
+  int stopped() const;
 
  private:
   bool is_near(int rank) const { return cards_[rank].machine == cards_[rank_].machine; }

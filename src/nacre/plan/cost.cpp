@@ -179,7 +179,9 @@ void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
   const auto edges = static_cast<double>(an.rows(Space::edge(walked_layer(plan.dfg, k))));
   k.floor_bytes += edges * 4;
   if (k.kind == KernelKind::spmm && operands<SpmmOperands>(k).weight >= 0) {
-    k.flops += edges * static_cast<double>(root.type.row_size());
+    // If the sum also computes dot products, each element takes a further multiplication and
+    // addition.
+    k.flops += (k.second >= 0 ? 3 : 1) * edges * static_cast<double>(root.type.row_size());
   } else if (k.kind == KernelKind::typed_reduce) {
     // Rows of equal (row, type) are summed before the product, so there is one product per pair.
     const Node& w = plan.dfg[operands<TypedReduceOperands>(k).weight];

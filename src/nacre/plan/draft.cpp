@@ -12,6 +12,17 @@ bool takes_tail(KernelKind kind) {
          kind == KernelKind::matmul || kind == KernelKind::gtask;
 }
 
+namespace {
+
+constexpr int64_t kShortRow = 8;
+
+}  // namespace
+
+bool fits_tail(const Kernel& kernel, const Dfg& dfg, int64_t row_size) {
+  if (!takes_tail(kernel.kind)) return false;
+  return kernel.kind != KernelKind::reduce || dfg[kernel.root].type.row_size() > kShortRow || row_size <= 2 * kShortRow;
+}
+
 Draft::Draft(const Dfg& dfg, const Blocks& on, const PlanOptions& options) : blocks(on) {
   plan.name = options.fuse ? "auto" : "tensor";
   plan.options = options;

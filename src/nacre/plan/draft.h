@@ -19,6 +19,10 @@ constexpr size_t kMaxTail = 40;
 
 // Returns whether row-wise nodes may follow the root of a kernel of this kind, as its tail.
 bool takes_tail(KernelKind kind);
+// Returns whether a node whose rows have `row_size` elements may be in the tail of the kernel. If a
+// kernel sums short rows, few threads work on each row, and these would take long for a tail with
+// long rows.
+bool fits_tail(const Kernel& kernel, const Dfg& dfg, int64_t row_size);
 
 class Draft {
  public:

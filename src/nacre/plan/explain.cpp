@@ -70,6 +70,10 @@ double neural_removed(const DfgWork& before, const DfgWork& after) {
   return before.neural_flops > 0 ? 100 * (1 - after.neural_flops / before.neural_flops) : 0;
 }
 
+double kernel_floor(const Kernel& kernel, const Work& work, const DeviceProfile& profile) {
+  return std::max(kernel.floor_bytes / profile.stream_bytes, work[Feature::flops] / profile.gemm_flops);
+}
+
 PartitionTable main_table(const Plan& plan, const Blocks& blocks) {
   std::map<std::string, double> seconds;
   for (const Kernel& k : plan.kernels) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/cost/profile.h"
 #include "nacre/gtask/attributes.h"
 #include "nacre/gtask/pattern.h"
 #include "nacre/plan/drop.h"
@@ -29,12 +30,15 @@ double neural_removed(const DfgWork& before, const DfgWork& after);
 // run over gTasks, or an empty table if no kernel of a step does.
 PartitionTable main_table(const Plan& plan, const Blocks& blocks);
 
+// Returns the least seconds that a kernel can take by the rates of a profile: the time in which the
+// memory moves its bytes or the time in which the processor computes its matrix products, whichever
+// is longer.
+double kernel_floor(const Kernel& kernel, const Work& work, const DeviceProfile& profile);
+
 struct KernelReport {
   double predicted = -1;  // predicted seconds; negative if unknown
   double measured = -1;
-  // Seconds: the larger of the bytes at the rate of the memory and the matrix products at the rate
-  // of the processor.
-  double floor = 0;
+  double floor = 0;  // the result of kernel_floor()
 };
 
 struct TableReport {

@@ -4,6 +4,7 @@
 
 #include "nacre/cost/nominal.h"
 #include "nacre/kernel/cuda/typed_mma.h"
+#include "nacre/plan/edge_dots.h"
 #include "nacre/plan/match.h"
 
 namespace nacre {
@@ -56,6 +57,7 @@ class Chooser {
     }
     // A product is not worth repeating, and only gTask programs can compute it.
     if (matrix) return one_kernel(i) && ends_in_gtasks(i);
+    if (options_.join_dots && node.type.row_size() <= kFewElements && find_sum_beside_dots(an_, i)) return false;
     return !better_stored(i);
   }
 

@@ -21,6 +21,10 @@ struct SpmmOperands {
   static constexpr std::array kinds = {KernelKind::spmm};
   NodeRef x = -1;
   NodeRef weight = -1;  // one number for each edge and head; if absent, all are 1
+  // The rows at the end of the edges where the sum adds up. If this operand is given, the kernel
+  // also computes their dot products with the gathered rows, for each edge and head
+  // (Kernel::second).
+  NodeRef own = -1;
 };
 
 struct ProductOperands {

@@ -82,6 +82,11 @@ const std::vector<Pass>& pass_table() {
          if (d.blocks.links() == nullptr) return;
          d.plan.dfg = distribute(d.plan.dfg, d.plan.options.halo_rows, d.blocks.views());
        }},
+      {"fold_expand",
+       "after the passes that look for patterns, and before grouping: a short row is not stored as a long one", nullptr,
+       [](Draft& d) {
+         if (d.plan.options.rewrite) d.plan.dfg = fold_expand(d.plan.dfg);
+       }},
       {"recompute", "after all passes that merge equal nodes: what is computed again is equal to what was dropped",
        "it carries out what --recompute chose", recompute_dropped},
       {"analyse", "after the last pass that changes the DFG", "all passes below ask for its facts",
@@ -89,7 +94,9 @@ const std::vector<Pass>& pass_table() {
       {"inline_edges", "before grouping: a node that its readers compute themselves belongs to no kernel", nullptr,
        inline_edges},
       {"group", "after inline_edges, which says which nodes need a kernel", "without it there are no kernels", group},
-      {"sink_tails", "after group, when all readers of a node are known", nullptr, sink_tails},
+      {"sink_summed_rows", "after group, when all readers of a node are known", nullptr, sink_summed_rows},
+      {"sink_tails", "after sink_summed_rows: what column sums read is in memory, so tails that need it can move",
+       nullptr, sink_tails},
       {"join_products", "after sink_tails, which moves sums to the products they add up", nullptr, join_products},
       {"build_programs", "after the passes that move nodes between kernels", "kernels cannot run without programs",
        build_programs},

@@ -34,6 +34,7 @@ void validate(const Draft& draft);
 
 void inline_edges(Draft& draft);
 void group(Draft& draft);
+void sink_summed_rows(Draft& draft);
 void sink_tails(Draft& draft);
 void join_products(Draft& draft);
 void build_programs(Draft& draft);

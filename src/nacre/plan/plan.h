@@ -16,6 +16,7 @@
 #include "nacre/dfg/dfg.h"
 #include "nacre/dfg/distribute.h"
 #include "nacre/dfg/node_vector.h"
+#include "nacre/graph/reorder.h"
 #include "nacre/gtask/table.h"
 #include "nacre/kernel/blocks.h"
 #include "nacre/kernel/direction.h"
@@ -95,7 +96,8 @@ struct EarlyPart {
 struct Kernel {
   KernelKind kind = KernelKind::reference;
   NodeRef root = -1;
-  // A second root computed in the same pass (argmax; lstm_grad_w; lstm_gates), or -1.
+  // A second root that the kernel computes in the same pass (argmax; lstm_grad_w; lstm_gates; dot
+  // products on edges), or -1.
   NodeRef second = -1;
   // All nodes of the DFG that are computed here: roots, inlined nodes, tail.
   std::vector<NodeRef> nodes;
@@ -162,6 +164,9 @@ struct PlanOptions {
   // Coefficients of edges that are products of values of both ends are applied at the vertices
   // (factors.h).
   bool vertex_factors = false;
+  // Whether a sum that gathers the same rows also computes the dot products of the ends of every
+  // edge (edge_dots.h).
+  bool join_dots = false;
   // A product that only the tail of another product adds to its own is computed in that kernel.
   JoinedProducts join_products;
   // Which rows travel between ranks (dfg/distribute.h). Without effect on one device.
@@ -169,6 +174,9 @@ struct PlanOptions {
   // Maps a decision (variants.h) to the variant that all kernels take that do not decline it. Only
   // plan files name variants here.
   std::map<std::string, std::string> variants;
+  // The order of the vertices for which the plan was made. The session puts the graph into this
+  // order before it plans; no pass reads this field.
+  Reorder vertex_order = Reorder::none;
   // Names of passes (passes.cpp) that are left out.
   std::set<std::string> disabled_passes;
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
@@ -222,6 +230,10 @@ struct PassControl {
 
 // Runs the passes (passes.cpp has the list) on the DFG of the model for the graph in `blocks`.
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const PassControl& control = {});
+
+// Returns the order of the vertices that a plan file names; none if it names no order or if the
+// text is no plan file.
+Reorder planned_order(const std::string& text);
 
 // Checks that kernels cover every needed node, read only what was written before, and write each
 // stored value once.

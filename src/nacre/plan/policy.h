@@ -90,6 +90,10 @@ bool is_plan_name(const std::string& text);
 // scores. Plans are made for this part.
 Dfg without_scores(const Dfg& dfg);
 
+// Returns the folder of kept plans; an empty text, and a message for readers of details, if there
+// is no place to keep them.
+std::string plan_cache();
+
 // ---- steps of answer_request(), in policy_search.cpp
 
 // Returns the plan for --plan auto and off, before values are dropped.

@@ -32,6 +32,7 @@ PlanOptions fixed_options(const PlanningInput& input, const PlanRequest& request
   if (!input.device.gpu) return base;
   base.vertex_factors =
       input.blocks.rows(Space::edge(0)) >= nominal_gpu().many_edges * input.blocks.rows(Space::vertex(0));
+  base.join_dots = true;
   base.keep_sums = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(input.available_bytes()) / 4));
   return base;
 }
@@ -49,6 +50,10 @@ SearchOptions by_rules(const PlanningInput& input, const PlanRequest& request) {
   return how;
 }
 
+bool fits(const PlanningInput& input, const PlanRequest& request, const PlanOptions& options) {
+  return peak_live_bytes(make_plan(input.dfg, input.blocks, options), input.blocks) <= memory_for(input, request);
+}
+
 bool worth_searching(const PlanRequest& request, const SearchResult& ruled, double epochs) {
   return request.plan == "auto" && !request.deterministic && ruled.predicted * epochs >= kWorthSearching;
 }
@@ -57,21 +62,13 @@ bool worth_searching(const PlanRequest& request, const SearchResult& ruled, doub
 
 std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
   const JoinedProducts joined = joined_products(input.device);
-  std::string key = fmt::format("plan {} {} {}{}{} layers {}\n", input.kernels_version, machine_name(num_threads()),
+  std::string key = fmt::format("plan {} {} {}{}{}{} layers {}\n", input.kernels_version, machine_name(num_threads()),
                                 input.device_type, joined.rows > 0 ? " joined" : "", joined.typed ? " by type" : "",
-                                input.blocks.num_layers());
+                                input.device.gpu ? " dots" : "", input.blocks.num_layers());
   for (int l = 0; l < input.blocks.num_layers(); ++l)
     key += fmt::format("{:016x} ", input.blocks.layer(l).fingerprint());
   for (const std::string& pass : request.disabled_passes) key += "without " + pass + " ";
   return key + "\n" + print_dfg(input.dfg);
-}
-
-// Returns the folder of kept plans, or an empty text if there is no place to keep them.
-std::string plan_cache() {
-  const std::string folder = cache_folder();
-  if (!folder.empty()) return folder + "/plans";
-  log_verbose("plans are not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
-  return "";
 }
 
 // Returns the options that an earlier run found. Returns nothing if there are none, if they make no
@@ -123,15 +120,28 @@ SearchResult search_timed(const PlanningInput& input, const PlanRequest& request
 
 }  // namespace
 
+std::string plan_cache() {
+  const std::string folder = cache_folder();
+  if (!folder.empty()) return folder + "/plans";
+  log_verbose("plans are not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
+  return "";
+}
+
 int64_t memory_for(const PlanningInput& input, const PlanRequest& request) {
   return request.memory_limit > 0 ? request.memory_limit : input.available_bytes() / 10 * 9;
 }
 
 PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request) {
   const SearchOptions rules = by_rules(input, request);
-  const PlanOptions base = fixed_options(input, request);
+  PlanOptions base = fixed_options(input, request);
   PlanAnswer answer;
   answer.search = search_plan(input.dfg, input.blocks, base, rules);
+  // Dot products that a sum computes are stored for every edge. If the plan does not fit into
+  // memory with them, the search is repeated without them.
+  if (base.join_dots && !fits(input, request, answer.search.options)) {
+    base.join_dots = false;
+    answer.search = search_plan(input.dfg, input.blocks, base, rules);
+  }
   answer.source = "rules";
   if (worth_searching(request, answer.search, rules.epochs)) {
     const std::string folder = request.use_cache ? plan_cache() : "", key = cache_key(input, request);

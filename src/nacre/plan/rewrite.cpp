@@ -1,6 +1,7 @@
 #include "nacre/plan/rewrite.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "nacre/plan/copy_dfg.h"
 
@@ -29,6 +30,21 @@ Dfg fold_dropout_into_relu_grad(const Dfg& dfg) {
         const NodeRef masked = out.add({.op = Op::relu_grad, .inputs = {g.inputs[0], i}});
         return out.add({.op = Op::scale, .inputs = {masked}, .alpha = kept});
       }
+    }
+    return out.add(std::move(node));
+  });
+}
+
+Dfg fold_expand(const Dfg& dfg) {
+  return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const NodeVector<NodeRef>&) {
+    if (node.op != Op::mul && node.op != Op::add && node.op != Op::sub) return out.add(std::move(node));
+    const ValueType type = infer_type(out, node);
+    for (size_t i = 0; i < 2; ++i) {
+      const Node& other = out[node.inputs[1 - i]];
+      if (out[node.inputs[i]].op != Op::expand || other.op == Op::expand || other.type.dims != type.dims) continue;
+      const NodeRef expanded = std::exchange(node.inputs[i], out[node.inputs[i]].inputs[0]);
+      if (infer_type(out, node) == type) break;
+      node.inputs[i] = expanded;
     }
     return out.add(std::move(node));
   });

@@ -13,4 +13,8 @@ Dfg merge_equal_nodes(const Dfg& dfg);
 // relu(z) need not be kept and no random number is drawn again.
 Dfg fold_dropout_into_relu_grad(const Dfg& dfg);
 
+// Replaces expand(a) · b by a · b where the product repeats the elements of `a` itself, and does
+// the same for sums and differences, so that a short row is not kept in its long form.
+Dfg fold_expand(const Dfg& dfg);
+
 }  // namespace nacre

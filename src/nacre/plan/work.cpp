@@ -64,7 +64,8 @@ class Counter {
     w_[Feature::stream_bytes] += entries * 4;
     gather(in.x, entries);
     stream(in.weight);
-    w_[Feature::vector_flops] += entries * width(k_.root);
+    w_[Feature::vector_flops] += (in.own < 0 ? 1 : 2) * entries * width(k_.root);
+    stream(in.own);
   }
 
   void count_kind() {

@@ -18,6 +18,7 @@ constexpr Section kSections[] = {
     {"curves", "Curves", curves_section},
     {"time", "Time", time_section},
     {"memory", "Memory", memory_section},
+    {"step", "A step", step_section},
     {"kernels", "Kernels", kernels_section},
     {"epochs", "Epochs", epochs_section},
     {"settings", "Settings", settings_section},

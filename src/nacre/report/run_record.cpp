@@ -17,6 +17,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+// A larger picture would make the page too large, so it is left out.
+constexpr uintmax_t kMostPictureBytes = 500'000;
+
 bool there(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
@@ -35,6 +38,16 @@ double number(const json& object, const char* key) {
 std::string text(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::vector<int64_t> nodes(const json& object, const char* key) {
+  std::vector<int64_t> all;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return all;
+  for (const json& node : *found) {
+    if (node.is_number_integer()) all.push_back(node.get<int64_t>());
+  }
+  return all;
 }
 
 void read_settings(const std::string& path, RunRecord& run) {
@@ -103,10 +116,25 @@ void read_plan(const std::string& path, RunRecord& run) {
     kernel.floor_bytes = number(k, "floor_bytes");
     kernel.flops = number(k, "flops");
     kernel.once = k.contains("once") && k.at("once").is_boolean() && k.at("once").get<bool>();
+    kernel.reads = nodes(k, "reads");
+    kernel.writes = nodes(k, "writes");
     const double root = number(k, "root");
     const auto operation = std::isnan(root) ? operations.end() : operations.find(static_cast<int64_t>(root));
     kernel.operation = operation == operations.end() ? "?" : operation->second;
     run.kernels.push_back(std::move(kernel));
+  }
+}
+
+// Adds the times of the kernels from result.json. Both lists of kernels have the order of the plan.
+void read_kernel_times(const ordered_json& result, RunRecord& run) {
+  if (!result.contains("kernels") || !result.at("kernels").is_array()) return;
+  const json list = result.at("kernels");
+  for (KernelRecord& kernel : run.kernels) {
+    const auto at = static_cast<size_t>(kernel.index);
+    if (at >= list.size() || !list[at].is_object()) continue;
+    const double ms = number(list[at], "ms"), floor_ms = number(list[at], "floor_ms");
+    if (ms >= 0) kernel.ms = ms;
+    if (floor_ms >= 0) kernel.floor_ms = floor_ms;
   }
 }
 
@@ -116,6 +144,7 @@ void read_result(const std::string& path, RunRecord& run) {
   for (const auto& [key, value] : result.items()) {
     if (!value.is_structured()) run.results.emplace_back(key, shown(value));
   }
+  read_kernel_times(result, run);
   if (!result.contains("bill") || !result.at("bill").is_array()) return;
   for (const ordered_json& phase : result.at("bill")) {
     if (!phase.is_object() || !phase.contains("phase") || !phase.contains("items")) continue;
@@ -166,6 +195,9 @@ RunRecord read_run_record(const std::string& folder) {
   if (there(lines)) read_metrics(lines, run);
   if (there(folder + "/plan.json")) read_plan(folder + "/plan.json", run);
   if (there(folder + "/result.json")) read_result(folder + "/result.json", run);
+  std::error_code ignored;
+  const std::string picture = folder + "/partition.svg";
+  if (there(picture) && fs::file_size(picture, ignored) <= kMostPictureBytes) run.partition_svg = read_file(picture);
   if (there(folder + "/warnings.txt")) read_warnings(folder + "/warnings.txt", run);
   return run;
 }

@@ -25,7 +25,10 @@ struct KernelRecord {
   int64_t index = 0;  // position in the list "kernels" of plan.json
   std::string operation, kind, why;
   double floor_bytes = 0, flops = 0;
-  bool once = false;  // true if the kernel runs once, not in every step
+  // These are the mean time in a step and the least possible time. They are negative if unknown.
+  double ms = -1, floor_ms = -1;
+  std::vector<int64_t> reads, writes;  // numbers of DFG nodes
+  bool once = false;                   // whether the kernel runs once instead of in every step
 };
 
 struct PhaseRecord {
@@ -47,6 +50,7 @@ struct RunRecord {
   std::vector<PhaseRecord> bill;  // the memory bill from result.json
   std::vector<KernelRecord> kernels;
   std::vector<std::string> warnings;
+  std::string partition_svg;  // the picture partition.svg; empty if there is none
 
   // Returns the value of a setting or a result as the page shows it; empty if the run does not have
   // it.

@@ -10,6 +10,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/printable.h"
 #include "nacre/report/charts.h"
+#include "nacre/report/plan_pictures.h"
 
 namespace nacre {
 namespace {
@@ -215,9 +216,15 @@ std::string kernels_table(const RunRecords& runs, const RunRecord& run) {
     const auto from = [&](const char* key) {
       return origin(runs, run, fmt::format("plan.json:kernels:{}:{}", k.index, key));
     };
+    const auto time = [&](double ms, const char* key) {
+      if (ms < 0) return std::string();
+      return figure(fmt::format("{}", ms), human_seconds(ms / 1e3),
+                    origin(runs, run, fmt::format("result.json:kernels:{}:{}", k.index, key)));
+    };
     body += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
-        html_text(k.operation), html_text(k.kind),
+        "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
+        k.index, html_text(k.operation), html_text(k.kind), time(k.ms, "ms"), time(k.floor_ms, "floor_ms"),
         figure(fmt::format("{}", k.floor_bytes), bytes_text(k.floor_bytes), from("floor_bytes")),
         figure(fmt::format("{}", k.flops), fmt::format("{:.4g}", k.flops), from("flops")),
         k.once ? "once" : "every step", html_text(k.why));
@@ -225,8 +232,10 @@ std::string kernels_table(const RunRecords& runs, const RunRecord& run) {
   return fmt::format(
       "<h3>{}</h3><p class=\"note\">{} of {} kernels, those that must move the most memory first.</p>"
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Kernels of {}\"><table><thead><tr><th "
-      "scope=\"col\">operation</th><th scope=\"col\">kernel</th><th scope=\"col\" class=\"n\">least memory "
-      "traffic</th><th scope=\"col\" class=\"n\">operations</th><th scope=\"col\">runs</th><th scope=\"col\">why this "
+      "scope=\"col\" class=\"n\">number</th><th scope=\"col\">operation</th><th scope=\"col\">kernel</th><th "
+      "scope=\"col\" class=\"n\">time in a step</th><th scope=\"col\" class=\"n\">least time</th><th scope=\"col\" "
+      "class=\"n\">least memory traffic</th><th scope=\"col\" class=\"n\">operations</th><th "
+      "scope=\"col\">runs</th><th scope=\"col\">why this "
       "kernel</th></tr></thead><tbody>{}</tbody></table></div>\n",
       html_text(run.name), kernels.size(), all, html_text(run.name), body);
 }
@@ -316,6 +325,21 @@ std::string time_section(const RunRecords& runs) {
     for (size_t r = 0; r < run.ranks.size(); ++r) ranks.bars.push_back(rank_bar(run, r));
   }
   return bar_chart(whole) + bar_chart(ranks);
+}
+
+std::string step_section(const RunRecords& runs) {
+  std::string html;
+  size_t drawn = 0;
+  for (const RunRecord& run : runs) {
+    const std::string pictures = step_timeline(run) + kernel_graph(run) + (drawn < 2 ? partition_picture(run) : "");
+    if (pictures.empty()) continue;
+    // The pictures of a run that is compared with others are folded away, because they are large.
+    html += runs.size() == 1
+                ? pictures
+                : fmt::format("<details><summary>{}</summary>{}</details>\n", html_text(run.name), pictures);
+    drawn += run.partition_svg.empty() ? 0 : 1;
+  }
+  return html;
 }
 
 std::string kernels_section(const RunRecords& runs) {

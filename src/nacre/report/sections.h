@@ -23,6 +23,7 @@ std::string epochs_section(const RunRecords& runs);    // shows losses and score
                                                        // tables
 std::string memory_section(const RunRecords& runs);    // shows the memory bill
 std::string time_section(const RunRecords& runs);      // shows where the time went
+std::string step_section(const RunRecords& runs);      // shows pictures of the plan and of a step
 std::string kernels_section(const RunRecords& runs);   // shows the kernels and their floors
 std::string settings_section(const RunRecords& runs);  // shows all settings
 std::string warnings_section(const RunRecords& runs);

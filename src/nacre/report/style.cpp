@@ -44,6 +44,15 @@ svg .cursor[hidden] { display: none; }
 .c4 { color: var(--c4); } .c5 { color: var(--c5); } .c6 { color: var(--c6); } .c7 { color: var(--c7); }
 svg .c1 { stroke-dasharray: 7 3; } svg .c2 { stroke-dasharray: 2 3; } svg .c3 { stroke-dasharray: 9 3 2 3; }
 svg .c4 { stroke-dasharray: 12 4; } svg .c5 { stroke-dasharray: 4 4; } svg .c6 { stroke-dasharray: 1 4; }
+.picture { margin: 1rem 0; }
+.picture svg { max-width: none; }
+.picture img { width: min(100%, 640px); height: auto; background: #fff; }
+svg text { fill: var(--ink); font-size: 13px; }
+svg .box { fill: var(--band); stroke: var(--soft); }
+svg .box.once { stroke-dasharray: 4 3; }
+svg .link { fill: none; stroke: var(--soft); }
+svg .time { fill: var(--c0); opacity: 0.45; }
+svg .floor { fill: var(--c0); }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; padding: 0; margin: 0.3rem 0; font-size: 0.9rem; }
 .key { display: inline-block; width: 0.9rem; height: 0.9rem; background: currentColor; border-radius: 2px; margin-right: 0.35rem;
   vertical-align: -0.1rem; print-color-adjust: exact; -webkit-print-color-adjust: exact; }

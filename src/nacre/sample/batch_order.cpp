@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -12,7 +13,11 @@ int64_t BatchPart::taken(int64_t batches) const {
 }
 
 BatchOrder::BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle, const BatchPart& part)
-    : ids_(std::move(ids)), batch_size_(batch_size), seed_(seed), shuffle_(shuffle), part_(part) {
+    : ids_(std::move(ids)),
+      batch_size_(batch_size),
+      seed_(seed),
+      shuffled_from_(shuffle ? 0 : std::numeric_limits<uint64_t>::max()),
+      part_(part) {
   if (batch_size < 1) throw UserError("--batch-size", "must be at least 1");
   begin_epoch(0);
 }
@@ -21,7 +26,7 @@ int64_t BatchOrder::all_batches() const { return (ids_.size() + batch_size_ - 1)
 
 void BatchOrder::begin_epoch(uint64_t epoch) {
   order_.assign(ids_.begin(), ids_.end());
-  if (!shuffle_) return;
+  if (epoch < shuffled_from_ || shuffled_from_ == std::numeric_limits<uint64_t>::max()) return;
   const uint64_t key = mix_key(mix_key(seed_, 0x6F72646572), epoch);
   PhiloxBlock words{};
   uint64_t drawn = 0;

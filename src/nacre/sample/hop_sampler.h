@@ -60,7 +60,7 @@ class HopSampler : public BatchSampler {
   int64_t num_seeds_ = 0;
 };
 
-// Both functions return a sampler for the batches of one thread. If `locality` is given, the
+// These two functions return a sampler for the batches of one thread. If `locality` is given, the
 // sampler prefers vertices whose rows are near (locality.h).
 std::unique_ptr<BatchSampler> make_neighbor_sampler(const Graph& graph, const SampleOptions& options, int hops,
                                                     int64_t max_direct = kMaxDirectNodes,

@@ -137,8 +137,11 @@ class Sampler {
   bool draws_seeds() const { return sampler_info(options().sampler).draws_subgraph; }
   std::unique_ptr<BatchSampler> make_batch_sampler() const;
   // Lets `make` make the batch samplers, instead of the host's. Their samples must be the same.
-  // Must be called before any other thread uses this object.
-  void draw_with(MakeBatchSampler make);
+  // `beside_host`: whoever draws many batches at once lets both draw. Must be called before any
+  // other thread uses this object.
+  void draw_with(MakeBatchSampler make, bool beside_host = false);
+  // Returns a sampler of the host if it draws beside others; null if batches are drawn in one way.
+  std::unique_ptr<BatchSampler> make_second_sampler() const;
   // Draws one batch on the calling thread. The seeds must be distinct. If draws_seeds(), `seeds` is
   // empty, and the seeds of the sample are all vertices of the subgraph.
   Sample sample(std::span<const NodeId> seeds, const SampleKey& key) const;
@@ -166,7 +169,12 @@ struct BatchPart {
 // a rank has its own batches only, numbered from 0 on.
 class BatchOrder {
  public:
+  // `shuffle` says whether all epochs are shuffled or none. An epoch that is not shuffled takes the
+  // vertices in the order of `ids`.
   BatchOrder(Array<NodeId> ids, int64_t batch_size, uint64_t seed, bool shuffle, const BatchPart& part = {});
+  // Says that the epochs from this one on are shuffled, and those before it are not. The epoch that
+  // has begun stays as it is.
+  void shuffle_from(uint64_t epoch) { shuffled_from_ = epoch; }
   int64_t num_batches() const { return part_.taken(all_batches()); }
   // Returns the number of batches that all ranks have together.
   int64_t all_batches() const;
@@ -183,7 +191,7 @@ class BatchOrder {
   std::vector<NodeId> order_;
   int64_t batch_size_;
   uint64_t seed_;
-  bool shuffle_;
+  uint64_t shuffled_from_;  // the first epoch that is shuffled
   BatchPart part_;
 };
 

@@ -18,7 +18,8 @@ struct Sampler::State {
   Graph graph;
   SampleOptions options;
   int layers = 0;
-  MakeBatchSampler make;  // refers to graph and options
+  // They refer to graph and options. The second one is the host's, if it draws beside the first.
+  MakeBatchSampler make, second;
 };
 
 const std::vector<SamplerInfo>& samplers() {
@@ -47,7 +48,15 @@ const Graph& Sampler::graph() const { return state_->graph; }
 const SampleOptions& Sampler::options() const { return state_->options; }
 int Sampler::layers() const { return state_->layers; }
 
-void Sampler::draw_with(MakeBatchSampler make) { state_->make = std::move(make); }
+void Sampler::draw_with(MakeBatchSampler make, bool beside_host) {
+  const SamplerInfo& info = sampler_info(state_->options.sampler);
+  state_->make = std::move(make);
+  state_->second = beside_host ? info.prepare(state_->graph, state_->options, state_->layers) : nullptr;
+}
+
+std::unique_ptr<BatchSampler> Sampler::make_second_sampler() const {
+  return state_->second ? state_->second() : nullptr;
+}
 
 std::unique_ptr<BatchSampler> Sampler::make_batch_sampler() const { return state_->make(); }
 

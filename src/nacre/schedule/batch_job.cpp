@@ -84,8 +84,27 @@ void LoaderContext::look_up(BatchTurn batch, int64_t first, std::span<const Node
 }
 
 void BatchJob::start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready) {
-  index_ = index;
+  begin(index, key);
   seeds_ = seeds;
+  emit({Subtask::Kind::pick}, ready);
+}
+
+// All rows count as those of hop 0.
+void BatchJob::start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready) {
+  begin(index, key);
+  drawn_ = true;
+  for (std::vector<NodeId>& ids : ids_) ids.clear();
+  context_.add_wanted(sample.vertices.span(), ids_.front());
+  open_ = static_cast<int64_t>(ids_.front().size());
+  hop_end_.assign(hop_end_.size(), open_);
+  hops_open_ = reindexed_ = context_.hops;
+  batch_.sample = std::move(sample);
+  advance(ready);
+}
+
+void BatchJob::begin(int64_t index, const SampleKey& key) {
+  index_ = index;
+  drawn_ = false;
   key_ = key;
   ids_.resize(context_.hops);
   hop_end_.assign(context_.hops, 0);
@@ -103,7 +122,6 @@ void BatchJob::start(int64_t index, std::span<const NodeId> seeds, const SampleK
   error_ = nullptr;
   batch_ = {};
   batch_.index = static_cast<int64_t>(key.batch);
-  emit({Subtask::Kind::pick}, ready);
 }
 
 void BatchJob::emit(Subtask task, std::vector<Subtask>& ready) {
@@ -181,7 +199,7 @@ void BatchJob::make_room(const Subtask& task) {
 
 void BatchJob::finish_sample() {
   const StageSpan span(context_.clock, Stage::prepare, 0);
-  batch_.sample = sampler_->finish();
+  if (!drawn_) batch_.sample = sampler_->finish();
   if (context_.prepare) batch_.prepared = context_.prepare(batch_.sample, key_);
 }
 

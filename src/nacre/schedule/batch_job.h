@@ -61,6 +61,8 @@ class BatchJob {
   // to `ready`.
   // `index` counts the batches of the loader in the epoch of `key`.
   void start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready);
+  // Does the same for a batch whose sample was drawn already.
+  void start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready);
   void done(const Subtask& task, std::vector<Subtask>& ready);
   // Says that a subtask will not run, because another one failed.
   void skipped() { --pending_; }
@@ -85,6 +87,7 @@ class BatchJob {
   void run(const Subtask& task);
 
  private:
+  void begin(int64_t index, const SampleKey& key);
   void sample(const Subtask& task);
   void make_room(const Subtask& task);
   void finish_sample();
@@ -102,6 +105,7 @@ class BatchJob {
   std::unique_ptr<BatchSampler> sampler_;  // made for the first batch and kept
   int64_t index_ = 0;
   std::span<const NodeId> seeds_;
+  bool drawn_ = false;  // whether the sample was drawn before the job was started
   SampleKey key_;
   // For each hop: the vertices that it met first and whose rows are looked up. They are copied,
   // because the list of the sampler may move.

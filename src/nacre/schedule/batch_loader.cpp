@@ -13,7 +13,8 @@ struct BatchLoader::State {
         const LoaderOptions& options, Prepare prepare)
       : orders{seeds, std::move(seeds)}, context(sampler, std::move(features), sink, options, std::move(prepare)) {
     NACRE_CHECK(options.in_flight >= 0, "the number of batches in flight is negative");
-    if (options.in_flight > 0) scheduler = std::make_unique<Scheduler>(context);
+    if (options.group > 0) groups = std::make_unique<SampleGroups>(context, orders[0]);
+    if (options.in_flight > 0) scheduler = std::make_unique<Scheduler>(context, groups.get());
   }
 
   Batch serial_batch();
@@ -24,10 +25,12 @@ struct BatchLoader::State {
 
   std::array<BatchOrder, 2> orders;  // orders of the current epoch and of the one that follows
   LoaderContext context;
+  std::unique_ptr<SampleGroups> groups;      // null if each batch is sampled when it is loaded
   std::unique_ptr<Scheduler> scheduler;      // used if batches are in flight
   std::unique_ptr<BatchSampler> one_by_one;  // used if there is no scheduler
   uint64_t epoch = 0;
   int64_t next = 0;   // next batch; used if there is no scheduler
+  int64_t taken = 0;  // batches taken so far; used if there is no scheduler
   bool more = false;  // whether an epoch follows that the scheduler does not know of yet
 };
 
@@ -40,8 +43,13 @@ Batch BatchLoader::State::serial_batch() {
   const int64_t index = next++;
   batch.index = order_of(epoch).number(index);
   const SampleKey key{epoch, static_cast<uint64_t>(batch.index)};
-  serial_sample(index, key);
-  batch.sample = one_by_one->finish();
+  if (groups) {
+    if (!groups->has_next()) groups->draw();
+    batch.sample = groups->take();
+  } else {
+    serial_sample(index, key);
+    batch.sample = one_by_one->finish();
+  }
   serial_features(index, batch);
   {
     const StageSpan span(context.clock, Stage::prepare, 0);
@@ -78,9 +86,10 @@ void BatchLoader::State::serial_features(int64_t index, Batch& batch) {
   const auto rows = static_cast<int64_t>(ids.size());
   const int64_t bytes = rows * context.row_bytes;
   char* to = nullptr;
+  const auto slot = static_cast<int>(taken++ % (context.options.kept + 1));
   {
     const StageSpan span(context.clock, Stage::lookup, 0);
-    to = static_cast<char*>(context.sink.buffer(0, bytes + bytes / 8));
+    to = static_cast<char*>(context.sink.buffer(slot, bytes + bytes / 8));
   }
   const BatchTurn turn{epoch, index};
   if (context.source != nullptr) {
@@ -95,9 +104,9 @@ void BatchLoader::State::serial_features(int64_t index, Batch& batch) {
   });
   if (context.source != nullptr) context.source->release(turn);
   const StageSpan span(context.clock, Stage::transfer, 0);
-  if (bytes > 0) context.sink.send(0, 0, bytes);
-  context.sink.settle(0);
-  batch.features = context.sink.finish(0, bytes);
+  if (bytes > 0) context.sink.send(slot, 0, bytes);
+  context.sink.settle(slot);
+  batch.features = context.sink.finish(slot, bytes);
 }
 
 BatchLoader::BatchLoader(const Sampler& sampler, BatchOrder order, LoaderFeatures features, FeatureSink& sink,
@@ -109,22 +118,24 @@ BatchLoader::~BatchLoader() = default;
 
 int64_t BatchLoader::num_batches() const { return state_->orders[0].num_batches(); }
 
-void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, bool more) {
+void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, int64_t more) {
   State& s = *state_;
   const bool follows = epoch == s.epoch + 1 && first == 0;
   // If there is no scheduler, only the source was told of this epoch before it began.
   const bool expected = follows && !s.scheduler && s.more && s.next == num_batches();
   s.epoch = epoch;
   s.next = first;
-  s.more = more;
+  s.more = more > 0;
   RowSource* source = s.context.source;
   if (follows && s.scheduler && s.scheduler->followed() && s.scheduler->left() == 0) {
-    if (source != nullptr) source->go_on(more);
+    if (source != nullptr) source->go_on(more > 0);
+    if (s.groups) s.groups->go_on(epoch, more);
     return s.scheduler->go_on();
   }
   if (s.scheduler) s.scheduler->stop();  // its batches read the orders of their epochs
+  if (s.groups) s.groups->begin(epoch, first, more);
   s.order_of(epoch).begin_epoch(epoch);
-  if (source != nullptr) expected ? source->go_on(more) : source->begin({epoch, first}, more);
+  if (source != nullptr) expected ? source->go_on(more > 0) : source->begin({epoch, first}, more > 0);
   if (s.scheduler) s.scheduler->begin(s.order_of(epoch), epoch, first);
 }
 
@@ -141,6 +152,14 @@ Batch BatchLoader::next() {
   if (!state_->scheduler) return state_->serial_batch();
   state_->make_following();
   return state_->scheduler->next();
+}
+
+LoaderTimes& LoaderTimes::operator+=(const LoaderTimes& other) {
+  for (double LoaderTimes::*seconds : {&LoaderTimes::sample_pick, &LoaderTimes::sample_insert, &LoaderTimes::reindex,
+                                       &LoaderTimes::lookup, &LoaderTimes::transfer, &LoaderTimes::prepare,
+                                       &LoaderTimes::waited, &LoaderTimes::waited_for_rows, &LoaderTimes::copied})
+    this->*seconds += other.*seconds;
+  return *this;
 }
 
 LoaderTimes BatchLoader::times() const {

@@ -29,6 +29,11 @@ struct LoaderOptions {
   bool relax = true;
   // T sends the rows of a hop while K looks up the next ones. Off: T waits for all of K.
   bool stream = true;
+  // Number of batches before the last one taken whose features stay valid, too.
+  int kept = 0;
+  // Number of batches that are sampled before the first of them is loaded; only their samples are
+  // kept meanwhile. 0: each batch is sampled when it is loaded.
+  int64_t group = 0;
 };
 
 class RowSource;
@@ -55,10 +60,11 @@ struct LoaderFeatures {
   RowSource* source = nullptr;
 };
 
-// FeatureSink: where looked-up rows go (stage T). A slot, one of 0 … in_flight, holds the features
-// of one batch and is used again when that batch is over. Any thread may call the functions: for
-// different slots at the same time, for one slot one after the other. finish() is called on the
-// thread that calls BatchLoader::next(). finish() is not called for a batch that is dropped.
+// FeatureSink: where looked-up rows go (stage T). A slot, one of 0 … in_flight + kept, holds the
+// features of one batch and is used again when that batch is over. Any thread may call the
+// functions: for different slots at the same time, for one slot one after the other. finish() is
+// called on the thread that calls BatchLoader::next(). finish() is not called for a batch that is
+// dropped.
 class FeatureSink {
  public:
   virtual ~FeatureSink() = default;
@@ -96,7 +102,8 @@ struct Batch {
   int64_t index = 0;  // number of the batch in its epoch, among those of all ranks
   Sample sample;
   // The rows of all sample.vertices (if LoaderFeatures::wanted is set: of the wanted vertices), in
-  // the memory of the sink. They are valid until the next call of next().
+  // the memory of the sink. They are valid until next() has been called 1 + LoaderOptions::kept
+  // times.
   void* features = nullptr;
   std::shared_ptr<PreparedBatch> prepared;  // what the hook made of the sample; null without a hook
 };
@@ -109,6 +116,8 @@ struct LoaderTimes {
   double waited_for_rows = 0;  // the part of `waited` in which a RowSource was reading rows of the
                                // batch
   double copied = 0;           // the result of FeatureSink::seconds()
+
+  LoaderTimes& operator+=(const LoaderTimes& other);
 };
 
 class BatchLoader {
@@ -125,12 +134,13 @@ class BatchLoader {
 
   int64_t num_batches() const;
   // Lets batches `first` … num_batches() - 1 of the loader's order come next. Batches of an earlier
-  // call that nobody took are dropped; the last batch that was taken stays valid. With `more`, the
-  // first batches of epoch + 1 are in flight beside the last ones of this epoch, and
-  // begin_epoch(epoch + 1) finds them there when all batches of this epoch were taken.
-  void begin_epoch(uint64_t epoch, int64_t first = 0, bool more = false);
-  // Returns the next batch in order. The batch that was returned before is over. Throws what a
-  // subtask of the batch threw.
+  // call that nobody took are dropped; the last batch that was taken stays valid. If `more` epochs
+  // follow, the first batches of epoch + 1 are in flight beside the last ones of this epoch, and
+  // begin_epoch(epoch + 1) finds them there when all batches of this epoch were taken. Groups
+  // (LoaderOptions::group) go on into epochs that follow.
+  void begin_epoch(uint64_t epoch, int64_t first = 0, int64_t more = 0);
+  // Returns the next batch in order. The batch that was returned 1 + LoaderOptions::kept calls
+  // before is over. Throws what a subtask of the batch threw.
   Batch next();
   LoaderTimes times() const;
 

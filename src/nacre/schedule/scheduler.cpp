@@ -34,8 +34,8 @@ int urgency(Subtask::Kind kind) {
 
 }  // namespace
 
-Scheduler::Scheduler(LoaderContext& context) : context_(context) {
-  for (int slot = 0; slot <= context.options.in_flight; ++slot)
+Scheduler::Scheduler(LoaderContext& context, SampleGroups* groups) : context_(context), groups_(groups) {
+  for (int slot = 0; slot <= context.options.in_flight + context.options.kept; ++slot)
     jobs_.push_back(std::make_unique<BatchJob>(context, slot));
   if (context.source != nullptr) context.source->listen([this] { take_rows(); });
 }
@@ -45,7 +45,14 @@ Scheduler::~Scheduler() {
   stop();
 }
 
+// Draws the next group when all batches of the one before it were taken. Nothing is in flight then,
+// so all threads draw.
+void Scheduler::draw_group() {
+  if (groups_ != nullptr && next_ == started_ && !groups_->has_next()) groups_->draw();
+}
+
 void Scheduler::begin(const BatchOrder& order, uint64_t epoch, int64_t first) {
+  if (groups_ != nullptr && !groups_->has_next() && first < order.num_batches()) groups_->draw();
   const Lock lock(mutex_);
   order_ = &order;
   epoch_ = epoch;
@@ -73,18 +80,22 @@ void Scheduler::go_on() {
   start_up_to(context_.options.in_flight);
 }
 
-// Starts batches up to `end`. A batch takes the slot of the batch in_flight + 1 before it, which is
-// over.
+// Starts batches up to `end`. A batch takes the slot of the batch in_flight + kept + 1 before it,
+// which is over.
 void Scheduler::start_up_to(int64_t end) {
   const int64_t known = following_ != nullptr ? 2 * batches_ : batches_;
   for (; started_ < std::min(end, known); ++started_) {
+    if (groups_ != nullptr && !groups_->has_next()) break;
     const bool follows = started_ >= batches_;
     const int64_t index = follows ? started_ - batches_ : started_;
     const BatchOrder& order = follows ? *following_ : *order_;
-    const auto seeds = context_.sampler.draws_seeds() ? std::span<const NodeId>() : order.batch(index);
     BatchJob& job = job_of(started_);
-    const uint64_t epoch = follows ? epoch_ + 1 : epoch_;
-    job.start(index, seeds, {epoch, static_cast<uint64_t>(order.number(index))}, ready_);
+    const SampleKey key{follows ? epoch_ + 1 : epoch_, static_cast<uint64_t>(order.number(index))};
+    if (groups_ != nullptr) {
+      job.start(index, groups_->take(), key, ready_);
+    } else {
+      job.start(index, context_.sampler.draws_seeds() ? std::span<const NodeId>() : order.batch(index), key, ready_);
+    }
     queue(job);
   }
   call_workers();
@@ -216,6 +227,7 @@ bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
 
 Batch Scheduler::next() {
   const int64_t begin = steady_ns();
+  draw_group();
   Lock lock(mutex_);
   NACRE_CHECK(next_ < batches_, "the epoch has no more batches");
   BatchJob& job = job_of(next_);

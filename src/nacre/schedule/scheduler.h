@@ -12,12 +12,14 @@
 
 #include "nacre/base/tasks.h"
 #include "nacre/schedule/batch_job.h"
+#include "nacre/schedule/sample_groups.h"
 
 namespace nacre {
 
 class Scheduler {
  public:
-  explicit Scheduler(LoaderContext& context);
+  // `groups` draws the samples if LoaderOptions::group says so; otherwise it is null.
+  Scheduler(LoaderContext& context, SampleGroups* groups);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -46,6 +48,7 @@ class Scheduler {
   using Queue = std::multimap<std::pair<std::pair<uint64_t, int64_t>, int>, Entry>;
 
   BatchJob& job_of(int64_t number) { return *jobs_[static_cast<size_t>(number + before_) % jobs_.size()]; }
+  void draw_group();
   void start_up_to(int64_t end);
   void queue(BatchJob& job);
   void call_workers();
@@ -57,6 +60,7 @@ class Scheduler {
   Queue::iterator best_for(const BatchJob& job);
 
   LoaderContext& context_;
+  SampleGroups* groups_;
   std::vector<std::unique_ptr<BatchJob>> jobs_;  // the job in each slot
   // Only the caller's thread uses the following. Batches are numbered from the beginning of the
   // epoch on into the epoch that follows.
@@ -64,8 +68,8 @@ class Scheduler {
   const BatchOrder* following_ = nullptr;
   uint64_t epoch_ = 0;
   int64_t batches_ = 0, started_ = 0, next_ = 0;
-  // Batches taken before this epoch. Slots are used in turn across epochs, because the last batch
-  // that was taken keeps its slot until the next one is taken.
+  // Batches taken before this epoch. Slots are used in turn across epochs, because the last batches
+  // that were taken keep their slots.
   int64_t before_ = 0;
 
   std::mutex mutex_;  // guards everything below, and the dependencies of the jobs

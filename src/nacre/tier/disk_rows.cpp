@@ -23,8 +23,8 @@ constexpr int kMostReads = 128, kFewestReads = 8;
 constexpr int64_t kFirstInPlace = 8;
 // Packing pays if it takes less than this share of the time that reading from the table takes.
 constexpr double kMustSave = 0.8;
-// The bytes that packing takes for a row: in the list of this group, in that of the group before
-// it, and while the rows are sorted.
+// The bytes that packing takes for a row that is read: in the list of this group, in that of the
+// group before it, and while the rows are sorted. The seats of all rows of both groups come on top.
 constexpr int64_t kPackedRowBytes = sizeof(RowFetch) * 3;
 
 int64_t list_bytes(const PackOptions& pack) { return pack.memory / 4 * 3; }
@@ -70,7 +70,11 @@ int64_t DiskRows::pack_bytes(const PackOptions& pack, int64_t row_bytes) {
 int64_t DiskRows::table_bytes(const RowLayout& layout, const TierSizes& sizes, int64_t batch_rows, int in_flight) {
   const int64_t planned = (kPlannedAhead + sizes.lead + 1) * batch_rows * static_cast<int64_t>(sizeof(RowFetch));
   const int64_t in_use = (kPlannedAhead + sizes.lead + in_flight + 2) * batch_rows * 8;
-  return RowPlanner::table_bytes(layout.rows, 0) + planned + in_use;
+  // The batches whose rows are read while those before them are looked up, and the one that is
+  // drawn.
+  const int64_t read = (sizes.lead + 1) * RowReader::list_bytes(batch_rows) + batch_rows * 4;
+  return RowPlanner::table_bytes(layout.rows, 0) + RowPlanner::batch_bytes(batch_rows, sizes.lead) + planned + in_use +
+         read;
 }
 
 DiskRows::DiskRows(std::shared_ptr<const RowFile> file, std::unique_ptr<BatchSequence> sequence, const TierSizes& sizes,
@@ -97,7 +101,7 @@ void DiskRows::stop() {
 
 void DiskRows::begin(BatchTurn first, bool more) {
   stop();
-  planner_.emplace(file_->layout(), RowPlannerOptions{sizes_.seats, sizes_.lead});
+  planner_.emplace(file_->layout(), RowPlannerOptions{sizes_.seats, sizes_.lead, sizes_.rows_ahead});
   has_drawn_ = false;
   drawn_batches_ = planned_ = 0;
   most_ahead_ = kPlannedAhead;
@@ -256,12 +260,16 @@ void DiskRows::plan_batches() {
 std::vector<DiskRows::Job> DiskRows::plan_group(int64_t known, bool packs) {
   std::vector<Job> group;
   planner_->take_neighbours(!packs);
-  for (int64_t bytes = 0; planned_ < known && (group.empty() || (packs && bytes < list_bytes(pack_))); ++planned_) {
+  // A batch that is as large as the last one must still fit in.
+  int64_t bytes = 0, last = 0;
+  for (; planned_ < known && (group.empty() || (packs && bytes + last <= list_bytes(pack_))); ++planned_) {
     look_ahead(known);
     group.emplace_back();
     group.back().plan = planner_->plan();
     const BatchPlan& plan = group.back().plan;
-    bytes += static_cast<int64_t>(plan.fetches.size()) * kPackedRowBytes + static_cast<int64_t>(plan.seats.size()) * 4;
+    last = static_cast<int64_t>(plan.fetches.size()) * kPackedRowBytes +
+           static_cast<int64_t>(plan.seats.size() * sizeof(plan.seats[0])) * 2;
+    bytes += last;
   }
   return group;
 }

@@ -61,6 +61,11 @@ std::shared_ptr<const RowFile> PackFile::opened(const RowLayout& layout) const {
 
 namespace {
 
+constexpr int kFewestPackReads = 4;
+// The bytes that a row takes while it is read, besides its own: in two lists of the reader, and as
+// its number.
+const int64_t kReadRowBytes = RowReader::list_bytes(1) + static_cast<int64_t>(sizeof(RowFetch) + sizeof(NodeId));
+
 // Names a row of the source and a batch that wants it.
 struct Wanted {
   NodeId row;
@@ -74,6 +79,7 @@ class PackWriter {
       : file_(file), layouts_(layouts), buffers_(layouts.size()), written_(layouts.size(), 0) {
     most_ = static_cast<size_t>(
         std::max<int64_t>(4096, memory / std::max<int64_t>(1, static_cast<int64_t>(layouts.size()))));
+    for (std::vector<char>& buffer : buffers_) buffer.reserve(most_);
   }
   void add(uint32_t batch, const char* row, int64_t bytes) {
     std::vector<char>& buffer = buffers_[batch];
@@ -106,6 +112,9 @@ Pack pack_rows(const RowFile& source, const std::vector<std::span<const RowFetch
   const RowLayout& layout = source.layout();
   Pack pack;
   std::vector<Wanted> wanted;
+  size_t count = 0;
+  for (const auto& batch : batches) count += batch.size();
+  wanted.reserve(count);
   for (size_t b = 0; b < batches.size(); ++b) {
     const auto rows = static_cast<int64_t>(batches[b].size());
     pack.layouts.push_back({pack.bytes, layout.row_bytes, rows, layout.page});
@@ -116,9 +125,13 @@ Pack pack_rows(const RowFile& source, const std::vector<std::span<const RowFetch
             [](const Wanted& a, const Wanted& b) { return a.row != b.row ? a.row < b.row : a.batch < b.batch; });
   PackFile file(folder);
   file.reserve(pack.bytes);
-  PackWriter writer(file, pack.layouts, memory / 2);
-  const auto chunk = static_cast<size_t>(std::max<int64_t>(64, memory / 2 / layout.row_bytes));
+  const int64_t one = RowReader::buffer_bytes(1);
+  const int depth = static_cast<int>(std::clamp<int64_t>(memory / 4 / one, kFewestPackReads, kReadDepth));
+  const int64_t half = std::max<int64_t>(0, memory - RowReader::buffer_bytes(depth)) / 2;
+  PackWriter writer(file, pack.layouts, half);
+  const auto chunk = static_cast<size_t>(std::max<int64_t>(64, half / (layout.row_bytes + kReadRowBytes)));
   std::vector<NodeId> ids;
+  ids.reserve(chunk);
   std::vector<char> rows;
   for (size_t i = 0; i < wanted.size();) {
     ids.clear();
@@ -127,7 +140,7 @@ Pack pack_rows(const RowFile& source, const std::vector<std::span<const RowFetch
       if (i == first || wanted[i].row != wanted[i - 1].row) ids.push_back(wanted[i].row);
     }
     rows.resize(ids.size() * static_cast<size_t>(layout.row_bytes));
-    const ReadCounts counts = read_rows(source, ids, rows.data(), layout.row_bytes);
+    const ReadCounts counts = read_rows(source, ids, rows.data(), layout.row_bytes, depth);
     pack.read.reads += counts.reads;
     pack.read.pages += counts.pages;
     pack.read.bytes += counts.bytes;

@@ -20,7 +20,12 @@ RowPlanner::RowPlanner(const RowLayout& layout, const RowPlannerOptions& options
   used_by_.assign(seats, -1);
   before_.assign(seats, kNotListed);
   after_.assign(seats, kNotListed);
-  uses_.resize(1 << 10);
+  uses_.resize(std::bit_ceil(static_cast<size_t>(std::max<int64_t>(1, options.rows_ahead))));
+}
+
+int64_t RowPlanner::batch_bytes(int64_t rows, int lead) {
+  // A batch may give seats to as many rows of later batches as it has itself.
+  return rows * static_cast<int64_t>(sizeof(Missing) + 2 * sizeof(int32_t) * (1 + lead) + 2 * sizeof(found_[0]));
 }
 
 int64_t RowPlanner::table_bytes(int64_t rows, int64_t seats) {
@@ -173,6 +178,7 @@ void RowPlanner::find_hits(BatchPlan& plan) {
 
 void RowPlanner::seat_missing(BatchPlan& plan) {
   std::sort(missing_.begin(), missing_.end(), [](const Missing& a, const Missing& b) { return a.row < b.row; });
+  plan.fetches.reserve(missing_.size());
   int64_t last_page = -1;
   for (const Missing& m : missing_) {
     plan.pages += layout_.last_page(m.row) - std::max(last_page, layout_.first_page(m.row) - 1);
@@ -189,7 +195,8 @@ void RowPlanner::seat_missing(BatchPlan& plan) {
 // gets a seat if it is used earlier than the row that would lose its seat.
 void RowPlanner::add_neighbours(BatchPlan& plan) {
   if (!takes_neighbours_ || layout_.row_bytes >= layout_.page || plan.fetches.empty()) return;
-  std::vector<std::pair<int64_t, int64_t>> found;  // pairs of the next use and the row
+  found_.clear();
+  const int64_t latest = free_ < options_.seats ? kNever : farthest();
   const size_t own = plan.fetches.size();
   for (size_t i = 0; i < own;) {
     const int64_t first = layout_.first_page(plan.fetches[i].row);
@@ -200,15 +207,16 @@ void RowPlanner::add_neighbours(BatchPlan& plan) {
     const int64_t bytes_end = (last + 1) * layout_.page - layout_.offset;
     const int64_t end = std::min(layout_.rows, bytes_end / layout_.row_bytes);
     for (int64_t row = (bytes_before + layout_.row_bytes - 1) / layout_.row_bytes; row < end; ++row) {
-      if (seat_of_[row] == kNoSeat && first_use_[row] != kNone) found.emplace_back(next_use(row), row);
+      if (seat_of_[row] == kNoSeat && first_use_[row] != kNone && next_use(row) < latest)
+        found_.emplace_back(uses_[first_use_[row]].batch, static_cast<NodeId>(row));
     }
   }
-  std::sort(found.begin(), found.end());
-  for (const auto& [use, row] : found) {
+  std::sort(found_.begin(), found_.end());
+  for (const auto& [use, row] : found_) {
     if (free_ >= options_.seats && farthest() <= use) break;
     const int32_t seat = find_seat(plan.after);
     take_seat(row, seat);
-    plan.fetches.push_back({static_cast<NodeId>(row), seat});
+    plan.fetches.push_back({row, seat});
   }
   std::sort(plan.fetches.begin(), plan.fetches.end(),
             [](const RowFetch& a, const RowFetch& b) { return a.row < b.row; });

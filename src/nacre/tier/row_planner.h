@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nacre/graph/graph.h"
@@ -42,6 +43,8 @@ struct RowPlannerOptions {
   // A batch is read while the `lead` batches before it may still be looked up. So the seats of
   // these batches stay as they are if there are enough other seats.
   int lead = 2;
+  // The look-ahead has memory for this many rows from the start on. More rows make it grow.
+  int64_t rows_ahead = 1 << 10;
 };
 
 class RowPlanner {
@@ -64,6 +67,8 @@ class RowPlanner {
 
   // Returns the bytes that the planner takes for a table of `rows` rows and `seats` seats.
   static int64_t table_bytes(int64_t rows, int64_t seats);
+  // Returns the bytes that the planner takes while it plans a batch of `rows` rows.
+  static int64_t batch_bytes(int64_t rows, int lead);
   // The bytes that the planner takes for one row of a batch in the look-ahead.
   static constexpr int64_t kUseBytes = 12;
 
@@ -132,6 +137,9 @@ class RowPlanner {
   std::vector<Missing> missing_;                // rows of the batch being planned that have no seat
                                                 // yet
   std::vector<int32_t> taken_;                  // seats of the batch being planned
+
+  // Neighbours of the rows of the batch being planned, behind the batches that use them next.
+  std::vector<std::pair<uint32_t, NodeId>> found_;
 };
 
 }  // namespace nacre

@@ -40,7 +40,8 @@ std::vector<RowReader::Piece> RowReader::cut(const RowLayout& layout, const std:
       while (layout.end(fetches[i].row) <= page * layout.page) ++i;
       size_t past = i;
       while (past < last && layout.begin(fetches[past].row) < stop) ++past;
-      pieces.push_back({page * layout.page, stop - page * layout.page, i, past});
+      pieces.push_back({page * layout.page, static_cast<int32_t>(stop - page * layout.page), static_cast<uint32_t>(i),
+                        static_cast<uint32_t>(past)});
     }
     i = last;
   }
@@ -80,7 +81,7 @@ void RowReader::take(const ReadResult& result) {
   free_.push_back(result.tag);
   List& list = *buffer.list;
   const Piece& piece = list.pieces[buffer.piece];
-  const int64_t expected = std::min(piece.bytes, list.file->size() - piece.offset);
+  const int64_t expected = std::min<int64_t>(piece.bytes, list.file->size() - piece.offset);
   if (result.error != 0 || result.bytes < expected) list.file->fail(result.error);
   counts_.reads += 1;
   counts_.pages += piece.bytes / list.layout.page;
@@ -119,9 +120,8 @@ void RowReader::stop() {
   next_ = 0;
 }
 
-ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* to, int64_t stride) {
+ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* to, int64_t stride, int depth) {
   if (fetches.empty()) return {};
-  constexpr int depth = 32;
   std::sort(fetches.begin(), fetches.end(), [](const RowFetch& a, const RowFetch& b) { return a.row < b.row; });
   // The memory belongs to the caller, so the pointer owns nothing.
   const std::shared_ptr<char> memory(std::shared_ptr<void>(), static_cast<char*>(to));
@@ -132,10 +132,11 @@ ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* t
   return reader.counts();
 }
 
-ReadCounts read_rows(const RowFile& file, std::span<const NodeId> ids, void* to, int64_t stride) {
+ReadCounts read_rows(const RowFile& file, std::span<const NodeId> ids, void* to, int64_t stride, int depth) {
   std::vector<RowFetch> fetches;
+  fetches.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) fetches.push_back({ids[i], static_cast<int32_t>(i)});
-  return read_rows(file, std::move(fetches), to, stride);
+  return read_rows(file, std::move(fetches), to, stride, depth);
 }
 
 }  // namespace nacre

@@ -14,8 +14,8 @@
 
 namespace nacre {
 
-// The memory that rows from disk are read into. It is divided into seats of one row each: the row
-// in seat s begins at memory + s · row_bytes.
+// Seats is the memory that rows from disk are read into. It is divided into seats of one row each:
+// the row in seat s begins at memory + s · row_bytes.
 struct Seats {
   std::shared_ptr<char> memory;
   int64_t row_bytes = 0;
@@ -29,11 +29,15 @@ struct ReadCounts {
   int64_t bytes = 0;
 };
 
-// Reads rows on the calling thread and writes each to `to` + seat · stride. Throws a ReadFailure if
-// a read fails.
-ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* to, int64_t stride);
+constexpr int kReadDepth = 32;
+
+// Reads rows on the calling thread and writes each to `to` + seat · stride. At most `depth` reads
+// are under way. Throws a ReadFailure if a read fails.
+ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* to, int64_t stride,
+                     int depth = kReadDepth);
 // Reads row ids[i] as if its seat were i.
-ReadCounts read_rows(const RowFile& file, std::span<const NodeId> ids, void* to, int64_t stride);
+ReadCounts read_rows(const RowFile& file, std::span<const NodeId> ids, void* to, int64_t stride,
+                     int depth = kReadDepth);
 
 class RowReader {
  public:
@@ -54,6 +58,10 @@ class RowReader {
   // that are complete to `done`, in the order in which they were added. busy() must be true. Throws
   // a ReadFailure if a read fails.
   void work(std::vector<int64_t>& done);
+  // Returns the bytes of a list of `fetches` rows of which no two lie on one page.
+  static int64_t list_bytes(int64_t fetches) {
+    return fetches * static_cast<int64_t>(sizeof(RowFetch) + sizeof(Piece));
+  }
   // Drops the lists that were added, and waits for the reads under way.
   void stop();
   const ReadCounts& counts() const { return counts_; }
@@ -61,8 +69,9 @@ class RowReader {
 
  private:
   struct Piece {
-    int64_t offset, bytes;
-    size_t first, last;  // the piece has bytes of the fetches [first, last)
+    int64_t offset;
+    int32_t bytes;
+    uint32_t first, last;  // the piece has bytes of the fetches [first, last)
   };
   struct List {
     int64_t number;

@@ -18,6 +18,18 @@ class FeatureStore;
 class GpuDevice;
 class StepWeights;
 
+// Memory of gradients: those that the optimiser reads, and behind them those of each track.
+struct GradientMemory {
+  char* begin = nullptr;
+  int64_t bytes = 0;  // of one track
+
+  // Returns where a track has what the optimiser reads at `place`. Other places stay.
+  void* on_track(void* place, int64_t track) const {
+    auto* at = static_cast<char*>(place);
+    return at < begin || at >= begin + bytes ? place : at + (track + 1) * bytes;
+  }
+};
+
 // What the batches of a session are computed with. The session owns all of it and keeps it.
 struct BatchParts {
   const RunData& run;
@@ -28,6 +40,9 @@ struct BatchParts {
   // parameter with the rows of all vertices, if features are learned; otherwise null
   const Parameter* learned = nullptr;
   float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
+  // All gradients. If batches compute on tracks of the host, the gradients of each track follow at
+  // the same distance.
+  GradientMemory gradients;
   // The f32 features of all vertices in the memory of a device; null if they are not all there.
   const void* resident_features = nullptr;
   // The features in tiers of a device and the host; null if there are no tiers.

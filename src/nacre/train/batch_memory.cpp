@@ -8,8 +8,11 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/names.h"
+#include "nacre/base/parallel.h"
 #include "nacre/cost/gpu_profile.h"
 #include "nacre/tensor/narrow_floats.h"
+#include "nacre/train/batch_schedules.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/feature_options.h"
 #include "nacre/train/feature_tiers.h"
@@ -65,6 +68,7 @@ void BatchSession::count_batch(const Sample& sample) {
   counted_.push_back(sample.vertices);
   largest_.rows = std::max(largest_.rows, inputs_->row_bytes(sample));
   largest_.blocks = std::max(largest_.blocks, blocks);
+  largest_.ids = std::max<int64_t>(largest_.ids, rows * static_cast<int64_t>(sizeof(NodeId)));
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
 }
 
@@ -166,7 +170,8 @@ void BatchSession::choose_tiers(int64_t budget) {
   }
 }
 
-void BatchSession::prefer_near_rows() {
+void BatchSession::prefer_near_rows(const SessionNeeds& needs) {
+  if (needs.near_scale > 0) near_ = std::make_unique<NearSampling>(*sampler_, needs.near, needs.near_scale);
   const std::string& asked = run_.config.features.locality;
   const double scale = locality_scale(asked);
   if (scale == 0) return;
@@ -215,11 +220,18 @@ void BatchSession::sample_on_device() {
   const DrawAnswer drawing =
       device_->draw_batches({run_.config.sampling, *sampler_, order, ahead, scaled, drawing_bytes(ahead), required});
   if (!drawing.make) {
-    if (required) throw UserError("--sample-on", drawing.why_not, "use auto or host");
+    const bool scheduled = settles(run_.config, "--sample-on");
+    if (required)
+      throw UserError(scheduled ? "--schedule " + run_.config.batch_schedule : "--sample-on", drawing.why_not,
+                      scheduled ? "use salient" : "use auto or host");
     return;
   }
-  sampler_->draw_with(drawing.make);
-  if (!std::exchange(draws_on_device_, true)) run_.notes.emplace_back("neighbours are drawn on the device");
+  // Groups are drawn by the device and the host together, unless the user says where.
+  draws_together_ = run_.config.batch_schedule == "in-turn" && where == "auto" && num_threads() > 1;
+  sampler_->draw_with(drawing.make, draws_together_);
+  if (std::exchange(draws_on_device_, true)) return;
+  run_.notes.emplace_back(draws_together_ ? "neighbours are drawn on the device and the host together"
+                                          : "neighbours are drawn on the device");
 }
 
 // --deterministic must not depend on how much memory this machine has.
@@ -239,6 +251,21 @@ void BatchSession::choose_evaluation(bool embeddings) {
   scorer_ = std::move(scorer);
 }
 
+// Samples of a group may take a quarter of the memory that is left on the host. Which batches are
+// sampled together does not change them, so the results do not depend on this.
+void BatchSession::choose_group() {
+  if (run_.config.batch_schedule != "in-turn" || sampler_->layers() == 0) return;
+  const int64_t bound =
+      device_->on_host() ? memory_limit() : host_bound(run_.config, true).bytes - run_.config.program_bytes;
+  const int64_t room = (bound - total_bytes(host_memory())) / 4;
+  const int64_t fit = room / std::max<int64_t>(1, sample_bytes() + sample_bytes() / 4);
+  const int64_t batches = batch_order(part_).num_batches();
+  const int64_t most = batches * std::min<int64_t>(kGroupEpochs, std::max(1, run_.config.epochs));
+  run_.config.loader.group = std::clamp<int64_t>(fit, 1, std::max<int64_t>(1, most));
+  run_.notes.push_back(fmt::format("{} are sampled before the first of them is computed",
+                                   counted(run_.config.loader.group, "batch", "batches")));
+}
+
 // Returns the bytes of the features of all kinds as they are stored.
 int64_t BatchSession::stored_features() const {
   return inputs_->kinds() != nullptr ? inputs_->kinds()->stored_bytes() : run_.dataset.features.bytes();
@@ -251,6 +278,8 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   if (!learner_->trains()) return items;
   const int batches = run_.config.loader.in_flight + 1;
   items.push_back({"optimiser state and gradients", learner_->optimizer_bytes() + learner_->parameter_bytes()});
+  if (const int64_t tracks = learner_->tracks(); tracks > 0)
+    items.push_back({fmt::format("weights of {} tracks", tracks), learner_->track_bytes()});
   if (device_features_ != nullptr && learned_ == nullptr) items.push_back({"features", run_.dataset.features.bytes()});
   if (const KindTables* kinds = inputs_->kinds(); kinds != nullptr && kinds->resident())
     items.push_back({"features", stored_features()});
@@ -265,7 +294,8 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
 }
 
 std::vector<MemoryItem> BatchSession::host_memory() const {
-  const int64_t batches = run_.config.loader.in_flight + 1;
+  const int64_t tracks = device_->on_host() ? std::max<int64_t>(1, learner_->tracks()) : 1;
+  const int64_t batches = run_.config.loader.in_flight + tracks;
   std::vector<MemoryItem> items = {
       {"graph", run_.dataset.graph.bytes()},
       {"features", learned_ != nullptr || tier_ ? 0 : stored_features()},
@@ -284,8 +314,14 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     items.push_back({"evaluation on the whole graph", whole_->bytes()});
   }
   if (!learner_->trains()) return items;
+  const int64_t group = run_.config.loader.group;
+  if (group > 0)
+    items.push_back({fmt::format("samples of {} batches", group), group * (sample_bytes() + sample_bytes() / 4)});
   items.push_back(
       {"optimiser state, gradients and best weights", learner_->optimizer_bytes() + 2 * learner_->parameter_bytes()});
+  if (learner_->tracks() > 0)
+    items.push_back({fmt::format("weights and gradients of {} tracks", learner_->tracks()),
+                     learner_->track_bytes() + track_gradients()});
   if (!device_->on_host()) {
     // Rows of several kinds that the host gathers are copied to page-locked memory.
     const bool gathers = inputs_->kinds() != nullptr && !inputs_->kinds()->resident();
@@ -296,6 +332,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
       items.push_back({"features in page-locked memory", placed_->tiers.pinned_bytes()});
     if (placed_ && placed_->tiers.mixed())
       items.push_back({"tables of where features lie", placed_->tiers.host_table_bytes()});
+    if (draws_together_) items.push_back({"tables to draw from", num_threads() * run_.dataset.num_nodes() * 8});
     if (near_) items.push_back({"nodes that each hop prefers", run_.dataset.num_nodes() * sampler_->layers()});
   } else {
     // The rows of a batch have an eighth to spare. Its arrays exist twice while they are drawn.
@@ -303,12 +340,15 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     const int64_t arrays = 2 * largest_.blocks + largest_.forms;
     // One buffer more is counted, because a buffer that grows may leave its old memory with the
     // allocator.
-    const int64_t buffers = learned_ != nullptr ? 2 : batches + 1;
+    const int64_t buffers = learned_ != nullptr ? 2 * tracks : batches + 1;
     items.push_back({fmt::format("{} batches (features)", batches), buffers * (rows + rows / 8)});
     items.push_back({fmt::format("{} batches (blocks and their forms)", batches), batches * (arrays + arrays / 4)});
-    items.push_back({"tables to draw from", (batches + 1) * run_.dataset.num_nodes() * 8});
+    const int64_t drawers = group > 0 ? std::max<int64_t>(batches, num_threads()) : batches;
+    items.push_back({"tables to draw from", (drawers + 1) * run_.dataset.num_nodes() * 8});
     const int64_t old_arena = std::min(largest_arena_, kKeptByAllocator);
-    items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4 + old_arena});
+    items.push_back({tracks > 1 ? fmt::format("{} arenas (activations, gradients, work)", tracks)
+                                : "arena (activations, gradients, work)",
+                     tracks * (largest_arena_ + largest_arena_ / 4 + old_arena)});
   }
   return items;
 }
@@ -336,7 +376,7 @@ HostMemory BatchSession::host() const {
   host.training = host_memory();
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, run_.dataset)}};
   host.held = run_.dataset.graph.bytes() + (tier_ ? 0 : stored_features()) + run_.label_bytes() + inputs_->bytes() +
-              learner_->parameter_bytes() + learner_->optimizer_bytes() + views_->bytes() +
+              learner_->parameter_bytes() + learner_->optimizer_bytes() + learner_->track_bytes() + views_->bytes() +
               (placed_ ? placed_->tiers.host_table_bytes() : 0);
   return host;
 }

@@ -10,13 +10,16 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/train/batch_schedules.h"
 #include "nacre/train/feature_options.h"
 #include "nacre/train/feature_tiers.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/near_sampling.h"
 #include "nacre/train/room.h"
+#include "nacre/train/stale_steps.h"
 
 namespace nacre {
 namespace {
@@ -49,6 +52,8 @@ void take_added_loops(const RunConfig& config, const Graph& graph, SampleOptions
   }
 }
 
+int tracks_of(const RunConfig& config) { return config.staleness > 0 ? config.staleness + 1 : 0; }
+
 // Returns the parts of a session that computes all batches.
 BatchRankParts only_rank(RunData run) {
   auto views = std::make_shared<GraphViews>();
@@ -71,9 +76,12 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
       device_(std::move(parts.device)),
       inputs_(std::make_unique<BatchInputs>(run_)),
       part_(parts.part),
-      sharing_(parts.sharing) {
+      sharing_(parts.sharing),
+      shuffled_from_(run_.config.shuffle == "always" ? 0 : kNeverShuffled) {
   ModelOptions options = run_.config.model;
   if (needs.training) {
+    check_batch_schedule(run_.config, !device_->on_host());
+    follow_schedule(run_.config);
     check_feature_options(run_.config);
     if (inputs_->kinds() != nullptr) check_kind_options(run_.config);
     const FeatureOptions& asked = run_.config.features;
@@ -82,9 +90,10 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
       throw UserError("--feature-budget, --placement, --host-rows and --locality",
                       "are for a GPU, but the run is on the CPU", "leave them out");
     make_sampler();
+    check_staleness();
     weights_ = std::make_unique<StepWeights>(*inputs_, batch_order({}), sampler_->draws_seeds());
     weights_->join(part_.group);
-    options.sampling = sampling_of(run_.config.sampling, locality_scale(asked.locality) != 0);
+    options.sampling = sampling_of(run_.config.sampling, locality_scale(asked.locality) != 0 || needs.near_scale > 0);
     options.training = true;
     options.loss = run_.training_loss();
     dfg_ = build_model(options);
@@ -116,21 +125,39 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
     layerwise.block_bytes = std::min(layerwise.block_bytes, std::max<int64_t>(1 << 20, run_.config.memory_limit / 8));
   inference_ = std::make_unique<LayerwiseInference>(run_, *inputs_, forward, device_->backend(), layerwise);
   if (needs.training) {
-    learner_->optimize_with(run_.config.optimizer);
+    learner_->optimize_with(run_.config.optimizer, tracks_of(run_.config));
     make_plans(needs);
     if (tier_) use_disk(needs.evaluation);
     if (!device_->on_host()) place_features();
-    prefer_near_rows();
+    prefer_near_rows(needs);
     counted_.clear();
     choose_prefetch();
     sample_on_device();
     if (needs.evaluation) choose_evaluation(needs.embeddings);
   }
   if (!whole_ && (needs.evaluation || !needs.training)) inference_work_ = inference_->work_bytes();
+  if (needs.training) choose_group();
   plan_seconds_ = now_seconds() - start_;
 }
 
 BatchSession::~BatchSession() = default;
+
+// An epoch begins with the current weights, because its end waits for all updates.
+void BatchSession::check_staleness() {
+  const int asked = run_.config.staleness;
+  if (asked == 0) return;
+  if (asked < 0) throw UserError("--staleness", "must not be negative");
+  if (run_.config.ranks.several())
+    throw UserError("--staleness", "is for one device, because several devices add up the gradients of each step",
+                    "leave it out, or leave out --devices");
+  const int64_t batches = batch_order({}).num_batches();
+  if (asked >= batches)
+    throw UserError("--staleness",
+                    fmt::format("{} is too much for epochs of {}", asked, counted(batches, "batch", "batches")),
+                    "give a smaller number, or use a smaller --batch-size");
+  if (!device_->on_host())
+    run_.notes.emplace_back("--staleness saves no time on a GPU, where steps follow one another");
+}
 
 void BatchSession::make_sampler() {
   SampleOptions& o = run_.config.sampling;
@@ -176,8 +203,7 @@ void BatchSession::sample_no_neighbours() {
 
 std::vector<Sample> BatchSession::trial_batches(int count) const {
   const bool subgraph = sampler_->draws_seeds();
-  BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, true);
-  order.begin_epoch(kTrialEpoch);
+  const BatchOrder order = trial_order();
   std::vector<Sample> list;
   const int64_t batches = subgraph ? count : std::min<int64_t>(count, order.num_batches());
   for (int64_t i = 0; i < batches; ++i) {
@@ -187,11 +213,18 @@ std::vector<Sample> BatchSession::trial_batches(int count) const {
   return list;
 }
 
+// Returns the order of trial batches. It is shuffled if some epochs of the run are shuffled.
+BatchOrder BatchSession::trial_order() const {
+  const bool shuffle = run_.config.shuffle != "never";
+  BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, shuffle);
+  order.begin_epoch(kTrialEpoch);
+  return order;
+}
+
 // Returns the last batch of an epoch, which may be much smaller than the others.
 Sample BatchSession::short_batch() const {
   if (sampler_->draws_seeds()) return sampler_->sample({}, {kTrialEpoch, 0});
-  BatchOrder order(run_.dataset.splits.train, run_.config.batch_size, run_.config.seed, true);
-  order.begin_epoch(kTrialEpoch);
+  const BatchOrder order = trial_order();
   const int64_t last = order.num_batches() - 1;
   return sampler_->sample(order.batch(last), {kTrialEpoch, static_cast<uint64_t>(last)});
 }
@@ -300,7 +333,7 @@ void BatchSession::begin() {
 }
 
 void BatchSession::bind_gradients() {
-  const int64_t bytes = gradients().count * 4;
+  const int64_t bytes = gradients().count * 4 + track_gradients();
   gradient_memory_ = device_->backend()->allocate(bytes);
   // No step writes the gradients of parameters that have none, but ranks add them up.
   device_->backend()->clear(gradient_memory_.get(), bytes);
@@ -320,14 +353,32 @@ void BatchSession::bind_gradients() {
     }
     gradients.push_back(has ? gradient : nullptr);
   }
-  const BatchParts parts{
-      run_,         *inputs_,      dfg_, *runner_, *learner_, learned_, learned_gradient_, device_features_,
-      store_.get(), weights_.get()};
+  const BatchParts parts{run_,
+                         *inputs_,
+                         dfg_,
+                         *runner_,
+                         *learner_,
+                         learned_,
+                         learned_gradient_,
+                         gradient_memory(),
+                         device_features_,
+                         store_.get(),
+                         weights_.get()};
   computer_ = device_->make_batch_computer(parts);
   computer_->ask_for_kernels(kernel_trials_);
   kernel_trials_.clear();
   learner_->start(gradients);
+  if (device_->on_host() && learner_->tracks() > 0)
+    stale_ = std::make_unique<StaleSteps>(*learner_, *device_->backend(), gradient_memory());
 }
+
+// Returns where the gradients lie that the optimiser reads, and on the host those of every track.
+GradientMemory BatchSession::gradient_memory() const {
+  return {static_cast<char*>(gradient_memory_.get()), learner_->parameter_bytes()};
+}
+
+// Returns the bytes of the gradients of all tracks. On a device, batches compute one after another.
+int64_t BatchSession::track_gradients() const { return device_->on_host() ? learner_->track_bytes() : 0; }
 
 // Returns the features that the loader looks up. Rows without columns are not looked up: learned
 // rows change with every step and are looked up when it is the batch's turn, a device looks up rows
@@ -346,20 +397,40 @@ LoaderFeatures BatchSession::loaded_features() const {
 
 void BatchSession::load_with(const LoaderOptions& options) {
   run_.config.loader = options;
-  if (loader_) step_times_.waited += loader_->times().waited;
-  loader_.reset();
+  end_loader();
   LoaderFeatures features = loaded_features();
   if (tier_) features.source = tier_->source(*sampler_, batch_order(part_), features.wanted);
+  LoaderOptions loading = run_.config.loader;
+  if (stale_) loading.kept = static_cast<int>(learner_->tracks()) - 1;
   loader_ = std::make_unique<BatchLoader>(
-      *sampler_, batch_order(part_), features, *sink_, run_.config.loader,
+      *sampler_, batch_order(part_), features, *sink_, loading,
       [this](const Sample& sample, const SampleKey& key) { return computer_->prepare(sample, key); });
 }
 
 void BatchSession::take_part(const BatchPart& part) {
   part_ = part;
   weights_->join(part.group);
-  if (loader_) step_times_.waited += loader_->times().waited;
+  load_anew();
+}
+
+// Sets the first epoch that is shuffled. Batches of the next epoch may already be under way in the
+// old order, so they are dropped and drawn anew.
+void BatchSession::shuffle_from(int64_t epoch) {
+  if (epoch == shuffled_from_ || sampler_->draws_seeds()) return;
+  NACRE_CHECK(!tier_, "rows of the disk tier are planned for another order of batches");
+  shuffled_from_ = epoch;
+  weights_->shuffle_from(static_cast<uint64_t>(epoch));
+  load_anew();
+}
+
+void BatchSession::end_loader() {
+  if (stale_) stale_->finish();
+  if (loader_) earlier_times_ += loader_->times();
   loader_.reset();
+}
+
+void BatchSession::load_anew() {
+  end_loader();
   if (draws_on_device_) sample_on_device();
   load_with(run_.config.loader);
 }
@@ -373,19 +444,26 @@ BatchOrder BatchSession::batch_order(const BatchPart& part) const {
   std::vector<NodeId> all(sampler_->draws_seeds() ? static_cast<size_t>(run_.dataset.num_nodes()) : 0);
   std::iota(all.begin(), all.end(), NodeId{0});
   const Array<NodeId> seeds = all.empty() ? run_.dataset.splits.train : Array<NodeId>(std::move(all));
-  return BatchOrder(seeds, run_.config.batch_size, run_.config.seed, true, part);
+  BatchOrder order(seeds, run_.config.batch_size, run_.config.seed, true, part);
+  if (!sampler_->draws_seeds()) order.shuffle_from(static_cast<uint64_t>(shuffled_from_));
+  order.begin_epoch(0);
+  return order;
 }
 
 void BatchSession::begin_epoch(int64_t epoch, int64_t first) {
+  if (stale_) stale_->finish();
+  if (first == 0) learner_->begin_tracks();
   if (near_) near_->begin_epoch(loading_seconds());
   weights_->begin_epoch(static_cast<uint64_t>(epoch), first);
   if (loader_->num_batches() == 0) return;
-  loader_->begin_epoch(static_cast<uint64_t>(epoch), batches_before(first), epoch + 1 < expected_epochs_);
+  loader_->begin_epoch(static_cast<uint64_t>(epoch), batches_before(first),
+                       std::max<int64_t>(0, expected_epochs_ - epoch - 1));
 }
 
 void BatchSession::take_losses(double& sum) {
   const double start = now_seconds();
   const TraceSpan span("train", "device");
+  if (stale_) stale_->finish();
   learner_->take_losses(sum);
   step_times_.settled += now_seconds() - start;
 }
@@ -393,7 +471,7 @@ void BatchSession::take_losses(double& sum) {
 StepTimes BatchSession::step_times() {
   StepTimes times = step_times_;
   if (computer_) times.device = computer_->device_seconds();
-  if (loader_) times.waited += loader_->times().waited;
+  times.waited += loader_times().waited;
   times.awaited = learner_->awaited();
   return times;
 }
@@ -428,18 +506,32 @@ std::string BatchSession::take_feature_rows() {
 }
 
 void BatchSession::queue_step(int64_t step, double lr) {
-  compute_next(step, [&](const void* loss) {
+  if (stale_) {
+    const double start = now_seconds();
+    stale_->free_track();
+    step_times_.host += now_seconds() - start;
+    ++step_times_.steps;
+    return stale_->begin(take_batch(), step, lr);
+  }
+  Batch batch = take_batch();
+  const int64_t number = batch.index;
+  compute(batch, step, [&](const void* loss) {
     learner_->keep_loss(loss);
-    learner_->update(lr);
+    learner_->update(lr, number);
   });
 }
 
 void BatchSession::compute_next(int64_t step, PreparedBatch::Finish finish) {
-  Batch batch;
-  {
-    const TraceSpan span("train", "wait for a batch");
-    batch = loader_->next();
-  }
+  Batch batch = take_batch();
+  compute(batch, step, finish);
+}
+
+Batch BatchSession::take_batch() {
+  const TraceSpan span("train", "wait for a batch");
+  return loader_->next();
+}
+
+void BatchSession::compute(Batch& batch, int64_t step, PreparedBatch::Finish finish) {
   const double start = now_seconds();
   batch.prepared->run(batch, step, finish);
   batch = {};  // freed here, because freeing the batch's memory takes time, too
@@ -484,6 +576,10 @@ std::string BatchSession::take_disk_reads() {
                    waited - std::exchange(told_wait_, waited));
 }
 
-LoaderTimes BatchSession::loader_times() const { return loader_ ? loader_->times() : LoaderTimes{}; }
+LoaderTimes BatchSession::loader_times() const {
+  LoaderTimes times = earlier_times_;
+  if (loader_) times += loader_->times();
+  return times;
+}
 
 }  // namespace nacre

@@ -30,6 +30,7 @@ struct FeatureTiers;
 struct JudgedPlacement;
 class NearSampling;
 struct PlacedFeatures;
+class StaleSteps;
 
 // What the session of one rank is made from, if several ranks compute the batches of each step.
 struct BatchRankParts {
@@ -86,6 +87,7 @@ class BatchSession : public VertexModel {
   int64_t batches_per_epoch() const override { return weights_ ? weights_->batches_per_epoch() : 0; }
   int64_t batches_in_step(int64_t first) const override { return weights_->step_end(first) - first; }
   void expect_epochs(int64_t epochs) override { expected_epochs_ = epochs; }
+  void shuffle_from(int64_t epoch) override;
   void begin_epoch(int64_t epoch, int64_t first) override;
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override;
@@ -146,6 +148,7 @@ class BatchSession : public VertexModel {
 
  private:
   void make_sampler();
+  void check_staleness();
   void sample_no_neighbours();
   void make_plans(const SessionNeeds& needs);
   Sample short_batch() const;
@@ -158,6 +161,10 @@ class BatchSession : public VertexModel {
   std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
   int64_t feature_width() const { return run_.config.model.in_dim; }
   void bind_gradients();
+  int64_t track_gradients() const;
+  GradientMemory gradient_memory() const;
+  Batch take_batch();
+  void compute(Batch& batch, int64_t step, PreparedBatch::Finish finish);
   // defined in batch_memory.cpp
   void count_batches(const std::vector<Sample>& trials);
   void count_batch(const Sample& sample);
@@ -167,7 +174,7 @@ class BatchSession : public VertexModel {
   void use_disk(bool evaluates);
   void place_features();
   void choose_tiers(int64_t budget);
-  void prefer_near_rows();
+  void prefer_near_rows(const SessionNeeds& needs);
   int64_t feature_budget(int64_t free) const;
   int64_t sent_bytes() const;
   int64_t room_to_lock() const;
@@ -176,11 +183,16 @@ class BatchSession : public VertexModel {
   void choose_prefetch();
   void sample_on_device();
   void choose_evaluation(bool embeddings);
+  void choose_group();
+  int64_t sample_bytes() const { return largest_.blocks + largest_.ids; }
   int64_t available_bytes() const;
   std::vector<MemoryItem> device_memory() const;
   void check_memory() const;
 
   BatchOrder batch_order(const BatchPart& part) const;
+  BatchOrder trial_order() const;
+  void end_loader();
+  void load_anew();
   BatchSession(double start, BatchRankParts parts, const SessionNeeds& needs);
 
   double start_;
@@ -212,6 +224,9 @@ class BatchSession : public VertexModel {
   DiskCounters told_disk_reads_;    // reads that take_disk_reads() has returned so far
   double told_wait_ = 0;
   std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<StaleSteps> stale_;  // steps on tracks of the host; null: one step at a time
+  LoaderTimes earlier_times_;          // of loaders before loader_
+  int64_t shuffled_from_ = 0;          // the first epoch that is shuffled
   std::unique_ptr<LayerwiseInference> inference_;
   std::unique_ptr<WholeInference> whole_;            // null: inference_ is used
   std::unique_ptr<Scorer> scorer_;                   // scores the results of whole_
@@ -221,13 +236,15 @@ class BatchSession : public VertexModel {
   double plan_seconds_ = 0;
   StepTimes step_times_;
   bool draws_on_device_ = false;
+  bool draws_together_ = false;  // the host draws beside the device
   int64_t expected_epochs_ = 0;
   int64_t largest_arena_ = 0;
   // bytes that the work on one block of layer-by-layer inference takes
   int64_t inference_work_ = 0;
   struct BatchBytes {
-    // bytes of the features, of the arrays of the sample, and of the forms that kernels walk
-    int64_t rows = 0, blocks = 0, forms = 0;
+    // bytes of the features, of the blocks of the sample and the ids of its vertices, and of the
+    // forms that kernels walk
+    int64_t rows = 0, blocks = 0, ids = 0, forms = 0;
   };
   BatchBytes largest_;                  // the most bytes of any trial batch
   std::vector<Array<NodeId>> counted_;  // vertices of the batches that were counted

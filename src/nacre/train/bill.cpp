@@ -30,6 +30,14 @@ constexpr double kManyParameterBytes = 64.0 * kMiB;
 std::string size_of(double bytes) { return human_bytes(bytes); }
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
+// Returns the bytes that the process would hold after another allocation; mapped files count as if
+// they were read.
+int64_t held_with(const RunConfig& config, int64_t bytes) {
+  // The program grows a little while it prepares. bill_of() allows for this growth, too.
+  const int64_t unread = std::max<int64_t>(0, unread_file_bytes() - config.disk_bytes);
+  return resident_memory() + unread + kProgram / 2 + bytes;
+}
+
 bool keeps_moments(const OptimizerOptions& o) { return o.name != "sgd"; }
 
 }  // namespace
@@ -53,7 +61,9 @@ bool runs_on_gpu(const RunConfig& config) {
 int parameter_copies(const RunConfig& config, bool training) {
   if (!training) return 1;
   const int moments = keeps_moments(config.optimizer) ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
-  return 3 + moments + (config.optimizer.ema > 0 ? 1 : 0);
+  // Each track has weights and, on the host, gradients.
+  const int tracks = config.staleness > 0 ? (config.staleness + 1) * (runs_on_gpu(config) ? 1 : 2) : 0;
+  return 3 + moments + (config.optimizer.ema > 0 ? 1 : 0) + tracks;
 }
 
 double parameter_bytes(const Dfg& dfg, int64_t nodes, int64_t edge_types) {
@@ -129,12 +139,14 @@ void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& c
 void require_room(const RunConfig& config, int64_t bytes, const std::string& what, const std::string& remedy) {
   if (config.program_bytes == 0) return;
   const MemoryBound bound = host_bound(config, runs_on_gpu(config));
-  // The program grows a little while it prepares. bill_of() allows for this growth, too.
-  const int64_t unread = std::max<int64_t>(0, unread_file_bytes() - config.disk_bytes);
-  const int64_t need = resident_memory() + unread + kProgram / 2 + bytes;
+  const int64_t need = held_with(config, bytes);
   if (need <= bound.bytes) return;
   refuse_memory(fmt::format("preparing needs {} for {}; in all", size_of(bytes), what), static_cast<double>(need),
                 bound, remedy.empty() ? kSmallerModel : remedy);
+}
+
+bool has_room(const RunConfig& config, int64_t bytes) {
+  return config.program_bytes == 0 || held_with(config, bytes) <= host_bound(config, runs_on_gpu(config)).bytes;
 }
 
 int64_t room_for_plans(const RunConfig& config) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "nacre/base/error.h"
+#include "nacre/graph/reorder.h"
 #include "nacre/train/bill.h"
 #include "nacre/train/bill_parts.h"
 #include "nacre/train/device.h"
@@ -95,6 +96,10 @@ Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const 
   std::vector<MemoryItem> making{program, data, {"graph as the model wants it", new_graph}};
   if (model.needs_types && !sizes.graph.typed) making.push_back({"edges by destination", sizes.graph.edges * 4});
   if (config.normalize_features == "row") making.push_back({"features, divided by their sums", sizes.feature_bytes});
+  if (config.mode == "full" && purpose.trains && config.reorder != "auto" && config.reorder != "none") {
+    const int64_t moving = reorder_bytes(graph, parse_reorder(config.reorder)) - graph.bytes();
+    making.push_back({"nodes in another order", moving + sizes.feature_bytes});
+  }
   const int64_t narrow = config.features.type == "f32" ? 0 : sizes.feature_bytes / 2;
   if (narrow > 0) making.push_back({"features, stored as " + config.features.type, narrow});
   bill.phases.push_back({"preparing", making});

@@ -177,6 +177,12 @@ bool is_whole(const fs::path& path) {
   }
 }
 
+json elbow_json(const AccuracyElbow& elbow) {
+  json curve = json::array();
+  for (const AccuracyElbow::Point& point : elbow.curve) curve.push_back({point.epoch, point.score});
+  return {{"epoch", elbow.epoch}, {"known", elbow.known}, {"curve", curve}};
+}
+
 TrainState parse_state(const json& j) {
   TrainState s;
   s.epoch = j.at("epoch").get<int>();
@@ -192,11 +198,29 @@ TrainState parse_state(const json& j) {
   const json& plateau = j.at("plateau");
   s.plateau = {plateau.at("factor").get<double>(), plateau.at("best").get<double>(), plateau.at("seen").get<bool>(),
                plateau.at("waited").get<int>()};
+  s.shuffled_from = j.value("shuffled_from", int64_t{0});
+  if (j.contains("elbow")) {
+    const json& elbow = j.at("elbow");
+    s.elbow.epoch = elbow.at("epoch").get<int>();
+    s.elbow.known = elbow.at("known").get<int>();
+    for (const json& point : elbow.at("curve"))
+      s.elbow.curve.push_back({point.at(0).get<int>(), point.at(1).get<double>()});
+  }
   s.config_json = j.at("config").dump();
   s.plan_json = j.at("plan").dump();
   s.fingerprint = j.at("fingerprint").get<std::string>();
   s.unwritten_metrics = j.value("unwritten_metrics", std::string());
   return s;
+}
+
+// Returns how many tracks a checkpoint holds. An epoch begins with the same weights on all tracks.
+int64_t stored_tracks(const TrainState& state, const OptimizerState& optimizer) {
+  return state.batch > 0 && optimizer.tracks().defined() ? optimizer.tracks().rows() : 0;
+}
+std::string track_prefix(int64_t track) { return fmt::format("track{}.", track); }
+float* track(OptimizerState& optimizer, int64_t number) {
+  Tensor& all = optimizer.tracks();
+  return all.data<float>() + number * all.row_size();
 }
 
 // Returns a text such as "training.seed is 0 there and 1 here" about the first few settings that
@@ -249,6 +273,8 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   if (optimizer.average().defined())
     append(moments, pieces(parameters, optimizer.average().data<float>(), "average.", true));
   append(moments, pieces(parameters, best.data<float>(), "best.", false));
+  for (int64_t t = 0; t < stored_tracks(state, optimizer); ++t)
+    append(moments, pieces(parameters, track(optimizer, t), track_prefix(t), false));
   write_safetensors(optimizer_file, moments, {{"nacre", "optimizer"}});
 
   const OptimizerOptions& o = optimizer.options();
@@ -283,6 +309,8 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
       {"plan", parse_json<json>(state.plan_json, "plan")},
       {"checksums",
        {{"model.safetensors", file_checksum(model_file)}, {"optimizer.safetensors", file_checksum(optimizer_file)}}}};
+  if (state.shuffled_from != 0) j["shuffled_from"] = state.shuffled_from;
+  if (!state.elbow.curve.empty()) j["elbow"] = elbow_json(state.elbow);
   if (!state.unwritten_metrics.empty()) j["unwritten_metrics"] = state.unwritten_metrics;
   j["checksum"] = text_checksum(j.dump());
   write_file((temporary / "state.json").string(), j.dump(1) + "\n");
@@ -338,6 +366,8 @@ std::optional<TrainState> load_newest_checkpoint(const std::string& folder, cons
       copy_into(moments, "average.", parameters, optimizer.average().data<float>(), true, optimizer_file);
     }
     copy_into(moments, "best.", parameters, best.data<float>(), false, optimizer_file);
+    for (int64_t t = 0; t < stored_tracks(state, optimizer); ++t)
+      copy_into(moments, track_prefix(t), parameters, track(optimizer, t), false, optimizer_file);
     optimizer.set_steps(optimizer_steps);
     return state;
   }

@@ -1,7 +1,8 @@
 // Checkpoints. A run folder holds epoch-NNNNNN/ folders, each complete or absent
 // (epoch-NNNNNN.SSSSSS/ in the middle of an epoch, after that many of its batches). A folder has
 //   model.safetensors      the weights
-//   optimizer.safetensors  moments, and the best weights so far
+//   optimizer.safetensors  moments, the best weights so far, and in the middle of an epoch with
+//                          --staleness the weights of every track
 //   state.json             epoch, step, seed, scores, optimiser, configuration, plan, and checksums
 //                          of the other files and of itself
 // A checkpoint is written to a hidden folder, synced and renamed. The random state is (seed, step),
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "nacre/train/elbow.h"
 #include "nacre/train/optimizer.h"
 #include "nacre/train/parameters.h"
 #include "nacre/train/plateau.h"
@@ -32,9 +34,12 @@ struct TrainState {
   // validation loss at the best epoch, if that decides
   double best_loss = std::numeric_limits<double>::max();
   int best_epoch = -1;
-  double best_test = -1;    // test score at the best epoch
-  int since_best = 0;       // evaluations since the best one, for early stopping
-  Plateau plateau;          // state of the learning rate's plateau schedule
+  double best_test = -1;  // test score at the best epoch
+  int since_best = 0;     // evaluations since the best one, for early stopping
+  Plateau plateau;        // state of the learning rate's plateau schedule
+  // These are the first epoch that is shuffled and the state of --shuffle adaptive.
+  int64_t shuffled_from = 0;
+  AccuracyElbow elbow;
   std::string config_json;  // the run's settings
   // the settings that determine the result; not stored, because config_json has them
   std::string result_json;

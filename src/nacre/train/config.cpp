@@ -7,6 +7,9 @@
 #include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/data/made_features.h"
+#include "nacre/model/model_file.h"
+#include "nacre/train/batch_schedules.h"
+#include "nacre/train/model_paths.h"
 
 namespace nacre {
 namespace {
@@ -44,6 +47,7 @@ json model_json(const ModelOptions& m) {
             {"loss", m.loss},
             {"knobs", m.knobs}};
   if (!m.kinds.empty()) j["kinds"] = kinds_json(m.kinds);
+  if (const std::string file = file_of_model(m.model); !file.empty()) j["file"] = file;
   return j;
 }
 
@@ -105,6 +109,8 @@ json result_settings(const RunConfig& c) {
   if (c.features.type != "f32") j["data"]["feature_type"] = c.features.type;
   if (!c.class_names.empty()) j["model"]["class_names"] = c.class_names;
   if (c.mode == "minibatch") j["batches"] = batches_json(c);
+  if (c.mode == "minibatch" && c.shuffle != "always") j["batches"]["shuffle"] = c.shuffle;
+  if (c.mode == "minibatch" && c.staleness > 0) j["batches"]["staleness"] = c.staleness;
   if (c.mode == "minibatch" && c.features.locality != "off") j["batches"]["locality"] = c.features.locality;
   return j;
 }
@@ -160,13 +166,16 @@ std::string config_json(const RunConfig& c) {
     j["execution"]["comm_timeout"] = c.ranks.timeout;
     j["execution"]["no_overlap"] = !c.ranks.overlap;
   }
+  if (c.reorder != "auto") j["execution"]["reorder"] = c.reorder;
   if (!c.disabled_passes.empty()) j["execution"]["disable_pass"] = c.disabled_passes;
   if (c.mode == "minibatch") {
-    j["execution"]["features_on"] = c.features_on;
-    j["execution"]["sample_on"] = c.sample_on;
+    j["execution"]["features_on"] = settles(c, "--features-on") ? "auto" : c.features_on;
+    j["execution"]["sample_on"] = settles(c, "--sample-on") ? "auto" : c.sample_on;
+    if (c.batch_schedule != "auto") j["execution"]["schedule"] = c.batch_schedule;
     if (!c.features.budget.empty()) j["execution"]["feature_budget"] = c.features.budget;
     if (c.features.placement != "auto") j["execution"]["placement"] = c.features.placement;
-    if (c.features.host_rows != "auto") j["execution"]["host_rows"] = c.features.host_rows;
+    if (c.features.host_rows != "auto" && !settles(c, "--host-rows"))
+      j["execution"]["host_rows"] = c.features.host_rows;
     if (c.host_budget > 0) {
       j["execution"]["host_budget"] = c.host_budget;
       j["execution"]["pack"] = c.pack;
@@ -190,9 +199,15 @@ std::string result_settings_json(const RunConfig& c) {
   if (same_rate && same_choice) j["training"].erase("epochs");
   // The place of the data does not matter; their fingerprint is compared separately.
   for (const char* key : {"data", "folder", "features", "labels", "splits", "format"}) j["data"].erase(key);
+  j["model"].erase("file");  // the place of the model's file does not matter either
   // A checkpoint holds the current weights, so it does not matter what they started from.
   j["training"].erase("init");
   return text_of(j, -1);
+}
+
+std::string model_file_again(const std::string& text, const std::string& folder) {
+  const size_t colon = text.rfind(':');
+  return colon == std::string::npos ? text : found_again(text.substr(0, colon), folder) + text.substr(colon);
 }
 
 std::string found_again(const std::string& path, const std::string& folder) {
@@ -216,6 +231,10 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
     }
     const json& m = j.at("model");
     take(m, "model", c.model.model);
+    const json& d = j.at("data");
+    if (m.contains("file"))
+      c.model.model =
+          load_model_file(model_file_again(m.at("file").get<std::string>(), d.value("folder", std::string())));
     take(m, "layers", c.model.layers);
     take(m, "hidden", c.model.hidden);
     take(m, "in_dim", c.model.in_dim);
@@ -230,7 +249,6 @@ void apply_config_json(const std::string& text, const std::string& where, RunCon
     take(m, "loss", c.model.loss);
     take(m, "knobs", c.model.knobs);
     take_kinds(m, c.model.kinds);
-    const json& d = j.at("data");
     if (c.data.empty()) {
       take(d, "data", c.data);
       take(d, "format", c.load.format);

@@ -105,9 +105,16 @@ struct RunConfig {
   // Name of the precision; with several devices it may be auto, or a list with a name for
   // each.
   std::string precision = "f32";
-  std::string mode = "full";                 // full or minibatch
-  int64_t batch_size = 1024;                 // seeds of a mini-batch
-  SampleOptions sampling;                    // how mini-batches are drawn
+  std::string mode = "full";  // "full" or "minibatch"
+  int64_t batch_size = 1024;  // number of seeds of a mini-batch
+  // Says whether the training nodes of mini-batches are shuffled in every epoch: "always", "never",
+  // or "adaptive" (from the epoch on at which the accuracy curve bends).
+  std::string shuffle = "always";
+  // mini-batches: how many updates the weights that a batch reads may lack
+  int staleness = 0;
+  SampleOptions sampling;  // how mini-batches are drawn
+  // mini-batches: the name of the schedule that the run follows (batch_schedules.h)
+  std::string batch_schedule = "auto";
   LoaderOptions loader = {.in_flight = -1};  // in_flight -1: as many batches as suits the device
   // mini-batches: where features lie; auto, device or host
   std::string features_on = "auto";
@@ -123,6 +130,9 @@ struct RunConfig {
   int64_t disk_bytes = 0;
   int threads = 0;            // 0 = all
   std::string plan = "auto";  // see plan/policy.h
+  // The order in which a run on the whole graph numbers the vertices (vertex_order.h): auto, or a
+  // name of graph/reorder.h.
+  std::string reorder = "auto";
   // the same weights, to the bit, on any machine and number of threads
   bool deterministic = false;
   bool plan_cache = true;

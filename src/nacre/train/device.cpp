@@ -5,6 +5,7 @@
 #include "nacre/base/error.h"
 #include "nacre/device/precision.h"
 #include "nacre/train/batch_computer.h"
+#include "nacre/train/batch_schedules.h"
 #include "nacre/train/bill.h"
 #include "nacre/train/feature_options.h"
 #include "nacre/train/gpu_device.h"
@@ -81,7 +82,10 @@ DeviceChoice choose_device(const std::string& device, const std::string& precisi
 }
 
 void check_places(const RunConfig& config) {
-  if (config.mode == "minibatch") check_feature_options(config);
+  if (config.mode == "minibatch") {
+    check_feature_options(config);
+    check_batch_schedule(config, choose_device(config.device, config.precision).gpu);
+  }
   const std::pair<const char*, const std::string&> places[] = {{"--features-on", config.features_on},
                                                                {"--sample-on", config.sample_on}};
   for (const auto& [option, place] : places) {

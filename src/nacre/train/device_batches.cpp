@@ -62,8 +62,9 @@ class DeviceBatches : public BatchComputer {
     if (parts_.inputs.kinds() != nullptr) return prepare_kinds(sample, key);
     const int64_t rows = sample.vertices.size();
     auto batch = std::make_shared<DeviceBatch>(*this);
-    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks), parts_.gather(sample, key),
-                                            {{parts_.features_leaf(), rows * parts_.feature_width() * 4}});
+    batch->ready =
+        parts_.runner.make_ready(Blocks(sample.blocks), parts_.gather(sample, key),
+                                 {{parts_.features_leaf(), rows * parts_.feature_width() * 4}}, places_of(key));
     Backend& backend = batch->ready.executor->backend();
     batch->ids = backend.place(sample.vertices.data(), rows * 4);
     count_rows(sample, *batch);
@@ -129,6 +130,12 @@ class DeviceBatches : public BatchComputer {
 
   Device& main() { return device_.context()->device(); }
 
+  // Returns where a batch finds the weights: on its track, if there are tracks.
+  BlockRunner::Places places_of(const SampleKey& key) const {
+    if (parts_.learner.tracks() == 0) return {};
+    return [this, key](void* place) { return parts_.learner.on_track(place, static_cast<int64_t>(key.batch)); };
+  }
+
   // Prepares a batch whose vertices read the tables of several kinds. Rows of tables that are not
   // in the memory of the device are gathered here and sent with the other leaves.
   std::shared_ptr<PreparedBatch> prepare_kinds(const Sample& sample, const SampleKey& key) {
@@ -147,7 +154,7 @@ class DeviceBatches : public BatchComputer {
     batch->reads.host = sample.vertices.size() - batch->reads.local;
     std::vector<LeafValue> leaves = parts_.gather(sample, key);
     for (LeafValue& features : kinds.features(by_kind, false)) leaves.push_back(std::move(features));
-    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks, by_kind.places), leaves, room);
+    batch->ready = parts_.runner.make_ready(Blocks(sample.blocks, by_kind.places), leaves, room, places_of(key));
     Backend& backend = batch->ready.executor->backend();
     for (KindLookup& lookup : batch->lookups) {
       const Array<NodeId>& rows = by_kind.rows[static_cast<size_t>(lookup.table - kinds.list().data())];
@@ -201,9 +208,10 @@ class DeviceBatches : public BatchComputer {
     batch.loaded = side.record();
   }
 
-  void load_kinds(DeviceBatch& own) {
+  void load_kinds(const Batch& batch, DeviceBatch& own) {
     for (const KindLookup& lookup : own.lookups) {
-      device_.context()->gather_rows(lookup.table->resident, static_cast<const NodeId*>(lookup.ids.get()),
+      const void* const rows = parts_.learner.on_track(lookup.table->resident, batch.index);
+      device_.context()->gather_rows(rows, static_cast<const NodeId*>(lookup.ids.get()),
                                      own.ready.leaves.at(lookup.table->leaf).get(),
                                      {lookup.count, lookup.table->width});
     }
@@ -213,9 +221,10 @@ class DeviceBatches : public BatchComputer {
   // place.
   void load(const Batch& batch, DeviceBatch& own) {
     const int64_t rows = batch.sample.vertices.size();
-    if (parts_.inputs.kinds() != nullptr) return load_kinds(own);
+    if (parts_.inputs.kinds() != nullptr) return load_kinds(batch, own);
     if (parts_.store == nullptr) {
-      device_.context()->gather_rows(parts_.resident_features, static_cast<const NodeId*>(own.ids.get()),
+      const void* const table = parts_.learner.on_track(parts_.resident_features, batch.index);
+      device_.context()->gather_rows(table, static_cast<const NodeId*>(own.ids.get()),
                                      own.ready.leaves.at(parts_.features_leaf()).get(), {rows, parts_.feature_width()});
       return;
     }

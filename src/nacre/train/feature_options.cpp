@@ -69,6 +69,11 @@ void check_host_budget(const RunConfig& config) {
     throw UserError("--host-budget",
                     "cannot be given together with --feature-type " + f.type + ", because rows on disk are f32",
                     "leave one of the two out");
+  if (config.shuffle == "adaptive")
+    throw UserError("--shuffle adaptive",
+                    "does not work together with --host-budget, because then the rows of later epochs are read before "
+                    "the accuracy is known",
+                    "use --shuffle always or never, or leave --host-budget out");
   for (const auto& [option, given] : {std::pair{"--feature-budget", !f.budget.empty()},
                                       {"--placement", f.placement != "auto"},
                                       {"--locality", locality_scale(f.locality) != 0},

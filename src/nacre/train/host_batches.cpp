@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <iterator>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "nacre/base/trace.h"
 #include "nacre/train/batch_computer.h"
@@ -7,12 +10,18 @@
 namespace nacre {
 namespace {
 
+// Without tracks, one batch computes at a time. With tracks, those of different tracks may compute
+// at the same time, on any threads.
 class HostBatches : public BatchComputer {
  public:
-  explicit HostBatches(const BatchParts& parts) : parts_(parts) {}
+  explicit HostBatches(const BatchParts& parts)
+      : parts_(parts), tracks_(static_cast<size_t>(std::max<int64_t>(1, parts.learner.tracks()))) {}
 
   std::unique_ptr<FeatureSink> make_sink() override { return make_host_sink(); }
-  RowReads rows_read() override { return reads_; }
+  RowReads rows_read() override {
+    const std::lock_guard lock(mutex_);
+    return reads_;
+  }
   std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key) override {
     auto batch = std::make_shared<HostBatch>(*this, key);
     if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
@@ -38,27 +47,48 @@ class HostBatches : public BatchComputer {
     std::vector<LeafValue> rows;  // features of several kinds
   };
 
+  struct Track {
+    BlockRunner::Track place;
+    Tensor rows;  // learned rows of one batch
+  };
+
+  bool has_tracks() const { return parts_.learner.tracks() > 0; }
+  // Returns where batch `number` of an epoch finds the weights or gradients at `place`.
+  void* on_track(void* place, int64_t number) const {
+    if (!has_tracks()) return place;
+    return parts_.gradients.on_track(parts_.learner.on_track(place, number), number % parts_.learner.tracks());
+  }
+
   void run(const Batch& batch, HostBatch& own, int64_t step) {
     {
       const TraceSpan span("train", "compute");
+      Track& track = tracks_[static_cast<size_t>(batch.index) % tracks_.size()];
       std::vector<LeafValue> leaves = parts_.gather(batch.sample, own.key);
       std::map<std::string, void*> in_place;
       if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
         std::move(own.rows.begin(), own.rows.end(), std::back_inserter(leaves));
-        for (LeafValue& learned : kinds->learned_rows(own.kinds)) leaves.push_back(std::move(learned));
+        for (LeafValue& learned : kinds->learned_rows(own.kinds, batch.index)) leaves.push_back(std::move(learned));
       } else {
-        in_place[parts_.features_leaf()] = batch_features(batch);
+        in_place[parts_.features_leaf()] = batch_features(batch, track);
       }
-      parts_.runner.run(*own.executor, leaves, in_place, {parts_.run.config.seed, static_cast<uint64_t>(step)});
+      const StepContext context{parts_.run.config.seed, static_cast<uint64_t>(step)};
+      if (has_tracks()) {
+        const auto places = [&](void* place) { return on_track(place, batch.index); };
+        parts_.runner.run_on(track.place, places, *own.executor, leaves, in_place, context);
+      } else {
+        parts_.runner.run(*own.executor, leaves, in_place, context);
+      }
       spread_gradients(batch, own);
     }
+    const std::lock_guard lock(mutex_);
     reads_ += {.batches = 1, .host = batch.sample.vertices.size()};
   }
 
   // Sets the gradient of learned rows: that of the rows which the batch has read, and 0 elsewhere.
   void spread_gradients(const Batch& batch, const HostBatch& own) {
     const auto spread = [&](const Parameter& p, float* gradient, std::span<const NodeId> rows) {
-      spread_rows(own.executor->output("grad:" + p.name), rows, Tensor(DType::f32, p.shape, nullptr, gradient));
+      spread_rows(own.executor->output("grad:" + p.name), rows,
+                  Tensor(DType::f32, p.shape, nullptr, on_track(gradient, batch.index)));
     };
     if (parts_.learned != nullptr) spread(*parts_.learned, parts_.learned_gradient, batch.sample.vertices.span());
     const KindTables* kinds = parts_.inputs.kinds();
@@ -70,18 +100,20 @@ class HostBatches : public BatchComputer {
 
   // Returns the rows of the vertices of the batch. Learned rows change with every step, so they are
   // looked up only now.
-  void* batch_features(const Batch& batch) {
+  void* batch_features(const Batch& batch, Track& track) {
     const Parameter* learned = parts_.learned;
     if (learned == nullptr) return batch.features;
     const int64_t rows = batch.sample.vertices.size();
-    if (!rows_.defined() || rows_.rows() < rows) rows_ = Tensor(DType::f32, {rows + rows / 8, parts_.feature_width()});
-    const Tensor all(DType::f32, learned->shape, nullptr, parts_.learner.parameters().data(*learned));
-    gather_rows(all, batch.sample.vertices.span(), rows_.raw());
-    return rows_.raw();
+    if (!track.rows.defined() || track.rows.rows() < rows)
+      track.rows = Tensor(DType::f32, {rows + rows / 8, parts_.feature_width()});
+    void* const weights = on_track(parts_.learner.place(*learned), batch.index);
+    gather_rows(Tensor(DType::f32, learned->shape, nullptr, weights), batch.sample.vertices.span(), track.rows.raw());
+    return track.rows.raw();
   }
 
   BatchParts parts_;
-  Tensor rows_;  // rows of one batch; used if features are learned
+  std::vector<Track> tracks_;
+  std::mutex mutex_;  // protects reads_
   RowReads reads_;
 };
 

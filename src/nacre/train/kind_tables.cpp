@@ -74,12 +74,13 @@ std::vector<LeafValue> KindTables::features(const KindBatch& batch, bool everywh
   return list;
 }
 
-std::vector<LeafValue> KindTables::learned_rows(const KindBatch& batch) const {
+std::vector<LeafValue> KindTables::learned_rows(const KindBatch& batch, int64_t number) const {
   std::vector<LeafValue> list;
   for (size_t k = 0; k < list_.size(); ++k) {
     const Parameter* p = list_[k].learned;
     if (p == nullptr) continue;
-    const Tensor all(DType::f32, p->shape, nullptr, learner_->parameters().data(*p));
+    void* const rows = number < 0 ? learner_->parameters().data(*p) : learner_->on_track(learner_->place(*p), number);
+    const Tensor all(DType::f32, p->shape, nullptr, rows);
     list.push_back({p->name, gather_rows(all, batch.rows[k].span())});
   }
   return list;

@@ -48,9 +48,11 @@ class KindTables {
 
   KindBatch split(std::span<const NodeId> vertices) const;
   // Return the rows that a batch reads of tables of features, and of tables of learned rows. Rows
-  // that a device has in its memory are left out, unless `everywhere` is set.
+  // that a device has in its memory are left out, unless `everywhere` is set. Batch `number` of an
+  // epoch reads learned rows on its track (Learner), on the host; without a number, they are the
+  // current ones.
   std::vector<LeafValue> features(const KindBatch& batch, bool everywhere) const;
-  std::vector<LeafValue> learned_rows(const KindBatch& batch) const;
+  std::vector<LeafValue> learned_rows(const KindBatch& batch, int64_t number = -1) const;
   // Returns rows of the same sizes as the batch's, with values of other vertices.
   std::vector<LeafValue> like(const KindBatch& batch) const;
 

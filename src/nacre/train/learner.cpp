@@ -21,14 +21,21 @@ Learner::Learner(Parameters parameters, std::shared_ptr<Backend> backend)
       parameters_(std::move(parameters)),
       weights_(backend_, parameters_.data(), parameters_.bytes()) {}
 
-void Learner::optimize_with(const OptimizerOptions& options) {
-  state_ = std::make_unique<OptimizerState>(options, parameters_);
+void Learner::optimize_with(const OptimizerOptions& options, int tracks) {
+  state_ = std::make_unique<OptimizerState>(options, parameters_, tracks);
 }
 
 int64_t Learner::optimizer_bytes() const {
   if (!state_) return 0;
   // A device needs a third array to exchange the average and the weights.
   return state_->bytes() + (backend_->on_host() ? 0 : state_->average().bytes());
+}
+
+void* Learner::on_track(void* place, int64_t batch) const {
+  const auto* weights = reinterpret_cast<const char*>(weights_.data());
+  const auto* at = static_cast<const char*>(place);
+  if (tracks_.data() == nullptr || at < weights || at >= weights + parameter_bytes()) return place;
+  return reinterpret_cast<char*>(tracks_.data()) + batch % tracks() * parameter_bytes() + (at - weights);
 }
 
 void* Learner::leaf(const std::string& name, const void* host, int64_t bytes) {
@@ -47,6 +54,7 @@ void Learner::start(const std::vector<const float*>& gradients) {
   first_ = mirror(state_->first());
   second_ = mirror(state_->second());
   average_ = mirror(state_->average());
+  tracks_ = mirror(state_->tracks());
   std::vector<TrainedParameter> trained;
   for (size_t k = 0; k < gradients.size(); ++k) {
     const Parameter& p = list()[k];
@@ -70,6 +78,22 @@ void Learner::update(double lr) {
   backend_->await(queued_.front());
   awaited_ += now_seconds() - start;
   queued_.pop_front();
+}
+
+// State such as running statistics is written by the batch, on its track.
+void Learner::update(double lr, int64_t batch) {
+  if (tracks_.data() == nullptr) return update(lr);
+  float* const track = static_cast<float*>(on_track(weights_.data(), batch));
+  const int64_t trained = parameters_.trained_size();
+  backend_->copy(weights_.data() + trained, track + trained, (parameters_.size() - trained) * 4);
+  update(lr);
+  backend_->copy(track, weights_.data(), parameter_bytes());
+}
+
+void Learner::begin_tracks() {
+  for (int64_t t = 0; t < tracks(); ++t)
+    backend_->copy(on_track(weights_.data(), t), weights_.data(), parameter_bytes());
+  if (tracks() > 0) state_is_old_ = true;
 }
 
 void Learner::keep_loss(Executor& executor) { keep_loss(executor.pointer(executor.plan().dfg.output("loss"))); }
@@ -104,7 +128,7 @@ Parameters& Learner::parameters() {
 OptimizerState& Learner::optimizer() {
   if (!state_is_old_) return *state_;
   state_->set_steps(optimizer_->steps());
-  for (const MirroredArray* array : {&first_, &second_, &average_}) array->fetch();
+  for (const MirroredArray* array : {&first_, &second_, &average_, &tracks_}) array->fetch();
   state_is_old_ = false;
   return *state_;
 }
@@ -114,7 +138,7 @@ void Learner::weights_changed() {
   weights_.send();
   if (!optimizer_ || state_is_old_) return;
   optimizer_->set_steps(state_->steps());
-  for (const MirroredArray* array : {&first_, &second_, &average_}) array->send();
+  for (const MirroredArray* array : {&first_, &second_, &average_, &tracks_}) array->send();
 }
 
 void Learner::use_average(bool use) {

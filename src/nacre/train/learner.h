@@ -1,6 +1,10 @@
 // Learner: the parameters, the optimiser and the losses of the steps of a run, in the memory of a
 // back end. For a device, the host has copies, which are brought up to date when somebody asks for
 // them.
+//
+// With bounded staleness s there are s + 1 tracks, each with a copy of the weights. Batch i of an
+// epoch reads track i modulo s + 1, which gets the current weights after the batch's update. So the
+// next batch on the track, i + s + 1, lacks the s updates between the two.
 #pragma once
 
 #include <deque>
@@ -19,19 +23,26 @@ namespace nacre {
 class Learner {
  public:
   Learner(Parameters parameters, std::shared_ptr<Backend> backend);
-  // Must be called by runs that train; other runs only predict.
-  void optimize_with(const OptimizerOptions& options);
+  // Must be called by runs that train; other runs only predict. `tracks` is 0 if every batch reads
+  // the current weights.
+  void optimize_with(const OptimizerOptions& options, int tracks = 0);
 
   bool trains() const { return state_ != nullptr; }
   const std::vector<Parameter>& list() const { return parameters_.list(); }
   int64_t parameter_bytes() const { return parameters_.bytes(); }
   int64_t optimizer_bytes() const;
+  int64_t tracks() const { return state_ && state_->tracks().defined() ? state_->tracks().rows() : 0; }
+  int64_t track_bytes() const { return tracks() * parameter_bytes(); }
 
   // Return where executors find a parameter, or a leaf that no step writes. The first call for the
   // name of a leaf makes the device's copy.
   float* place(const Parameter& p) { return weights_.data() + p.offset; }
   void* leaf(const std::string& name, const void* host, int64_t bytes);
   void* leaf(const std::string& name, const Tensor& values) { return leaf(name, values.raw(), values.bytes()); }
+  // Returns where batch `batch` of an epoch finds what lies at `place`: on the track of the batch,
+  // if these are weights and there are tracks, otherwise at `place`.
+  void* on_track(void* place, int64_t batch) const;
+  const void* on_track(const void* place, int64_t batch) const { return on_track(const_cast<void*>(place), batch); }
 
   // Makes the optimiser. `gradients` are in the back end's memory, one for each element of list();
   // null: the parameter has no gradient.
@@ -39,6 +50,11 @@ class Learner {
   // Applies the gradients at the end of a step. Waits until a device has finished all but the last
   // few steps.
   void update(double lr);
+  // Does the same with the gradients of batch `batch` of an epoch, and gives the batch's track the
+  // new weights.
+  void update(double lr, int64_t batch);
+  // Gives all tracks the current weights. Must be called at the beginning of an epoch.
+  void begin_tracks();
   // Returns the seconds for which update() has waited so far.
   double awaited() const { return awaited_; }
   // Keep the loss of a step that was just queued: that of an executor, or the one at `loss`, in the
@@ -68,7 +84,7 @@ class Learner {
   Parameters parameters_;
   MirroredArray weights_;
   std::unique_ptr<OptimizerState> state_;  // null: the run does not train
-  MirroredArray first_, second_, average_;
+  MirroredArray first_, second_, average_, tracks_;
   std::unique_ptr<Optimizer> optimizer_;  // made by start()
   // whether the copies on the host are out of date
   bool weights_are_old_ = false, state_is_old_ = false;

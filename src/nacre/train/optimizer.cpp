@@ -26,12 +26,14 @@ void check_optimizer(const OptimizerOptions& options) {
     throw UserError("--ema", "must be at least 0 and less than 1", "0.999 is usual; leave it out to keep no average");
 }
 
-OptimizerState::OptimizerState(const OptimizerOptions& options, const Parameters& parameters) : options_(options) {
+OptimizerState::OptimizerState(const OptimizerOptions& options, const Parameters& parameters, int tracks)
+    : options_(options) {
   check_optimizer(options);
   const bool adam = options.name != "sgd";
   if (adam || options.momentum > 0) first_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
   if (adam) second_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
   if (options.ema > 0) average_ = Tensor::zeros(DType::f32, {parameters.trained_size()});
+  if (tracks > 0) tracks_ = Tensor::zeros(DType::f32, {tracks, parameters.size()});
   start_average(parameters);
 }
 

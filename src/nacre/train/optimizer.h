@@ -17,8 +17,9 @@ void check_optimizer(const OptimizerOptions& options);  // throws UserError
 // it.
 class OptimizerState {
  public:
-  // Throws a UserError for an unknown name or settings out of range.
-  OptimizerState(const OptimizerOptions& options, const Parameters& parameters);
+  // Throws a UserError for an unknown name or settings out of range. `tracks` is the number of
+  // copies of the weights with bounded staleness; 0: there are none.
+  OptimizerState(const OptimizerOptions& options, const Parameters& parameters, int tracks = 0);
 
   const OptimizerOptions& options() const { return options_; }
   int64_t steps() const { return steps_; }
@@ -30,6 +31,10 @@ class OptimizerState {
   // Returns the moving average of the weights, laid out like the trained parameters; undefined if
   // none is kept.
   Tensor& average() { return average_; }
+  // Returns the weights that batches with bounded staleness read, a row for each track (Learner);
+  // undefined if every batch reads the current weights.
+  Tensor& tracks() { return tracks_; }
+  const Tensor& tracks() const { return tracks_; }
   // Starts the average with the current weights.
   void start_average(const Parameters& parameters);
   int64_t bytes() const { return first_.bytes() + second_.bytes() + average_.bytes(); }
@@ -40,6 +45,7 @@ class OptimizerState {
   Tensor first_;
   Tensor second_;
   Tensor average_;
+  Tensor tracks_;
 };
 
 // The learning rate as a function of the epoch.

@@ -61,6 +61,7 @@ class StillHere {
 
 RankedBatchSession::RankedBatchSession(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : RankedModel(std::move(dataset), std::move(config), needs) {
+  if (this->config().shuffle != "always") shuffled_from_ = kNeverShuffled;
   connect();
   make_own([this] { own_ = std::make_unique<BatchRank>(run_.setup(team_->calls()), run_.counts()); });
   run_.complete(own().config().sampling);
@@ -120,7 +121,11 @@ void RankedBatchSession::begin_epoch(int64_t epoch, int64_t first) {
   order.epoch = epoch;
   order.first = first;
   order.epochs = epochs_;
-  give(order, [&] { own_->begin_epoch(epoch, first, epochs_); });
+  order.shuffled_from = shuffled_from_;
+  give(order, [&] {
+    own().shuffle_from(shuffled_from_);
+    own_->begin_epoch(epoch, first, epochs_);
+  });
 }
 
 // Optimisers of different kinds of devices may round differently. If the ranks have devices of

@@ -37,6 +37,8 @@ class RankedBatchSession : public RankedModel {
   int64_t batches_per_epoch() const override { return own().batches_per_epoch(); }
   int64_t batches_in_step(int64_t first) const override { return own().batches_in_step(first); }
   void expect_epochs(int64_t epochs) override { epochs_ = epochs; }
+  // Keeps the epoch; the order to begin the next epoch sends it to the other ranks.
+  void shuffle_from(int64_t epoch) override { shuffled_from_ = epoch; }
   void begin_epoch(int64_t epoch, int64_t first) override;
   void queue_step(int64_t step, double lr) override;
   void take_losses(double& sum) override;
@@ -64,7 +66,8 @@ class RankedBatchSession : public RankedModel {
   std::unique_ptr<BatchRank> own_;
   bool started_ = false;  // start() has been called
   int64_t epochs_ = 0;
-  int64_t next_ = 0;  // first batch of the next step
+  int64_t shuffled_from_ = 0;  // the first epoch that is shuffled
+  int64_t next_ = 0;           // first batch of the next step
   double plan_seconds_ = 0;
 };
 

@@ -76,6 +76,7 @@ bool carry_out(BatchRank& rank, const RankOrder& order, Communicator& control) {
       rank.start();
       break;
     case RankOrder::Kind::epoch:
+      rank.session().shuffle_from(order.shuffled_from);
       rank.begin_epoch(order.epoch, order.first, order.epochs);
       break;
     case RankOrder::Kind::step:

@@ -44,6 +44,7 @@ struct RankOrder {
   double lr = 0;
   // epoch: its number, its first batch, and the number of epochs of the run
   int64_t epoch = 0, first = 0, epochs = 0;
+  int64_t shuffled_from = 0;  // for orders to begin an epoch: the first epoch that is shuffled
 };
 
 // The settings with which ranks are made anew: how the nodes are dealt out, and which ranks compute

@@ -13,4 +13,7 @@ namespace nacre {
 // Does nothing for programs that do not count their own memory (RunConfig::program_bytes is 0).
 void require_room(const RunConfig& config, int64_t bytes, const std::string& what, const std::string& remedy = "");
 
+// Returns whether require_room() would accept this many bytes.
+bool has_room(const RunConfig& config, int64_t bytes);
+
 }  // namespace nacre

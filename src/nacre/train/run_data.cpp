@@ -10,6 +10,7 @@
 #include "nacre/base/warnings.h"
 #include "nacre/data/made_features.h"
 #include "nacre/data/native_writer.h"
+#include "nacre/data/reordered.h"
 #include "nacre/data/users_items.h"
 #include "nacre/train/class_weights.h"
 #include "nacre/train/disk_tier.h"
@@ -146,6 +147,14 @@ void RunData::complete_model(bool training) {
   if (!guided) m.loss = dataset.multilabel() ? "bce" : "cross_entropy";
   m = complete_options(m);
   if (!kinds.empty() && dataset.heterogeneous()) notes.push_back(kinds_text(kinds, m.in_dim));
+}
+
+void RunData::reorder(const Array<NodeId>& order) {
+  // The old rows are freed with the last leaf that refers to them.
+  leaves.clear();
+  reorder_features(dataset, order);
+  reorder_all_but_features(dataset, order);
+  leaves = feature_leaves(dataset, config.model.kinds);
 }
 
 std::string RunData::fingerprint() const {

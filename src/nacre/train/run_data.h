@@ -16,6 +16,9 @@ struct RunData {
   // Throws UserError if data and model do not fit together.
   RunData(Dataset data, RunConfig settings, bool training);
 
+  // Numbers the vertices anew: vertex order[i] becomes vertex i. The fingerprint stays that of the
+  // data as they were read.
+  void reorder(const Array<NodeId>& order);
   // Returns a text that identifies the data and the settings that determine the result.
   std::string fingerprint() const;
   // Returns the bytes of labels, targets and splits.

@@ -6,6 +6,7 @@
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/parallel.h"
 #include "nacre/base/pending_file.h"
 #include "nacre/base/trace.h"
 #include "nacre/train/room.h"
@@ -29,6 +30,7 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     trained = build_model(options);
     differentiate(trained);
     blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, std::max(1, trained.num_layers())));
+    order_vertices(trained, needs.resumed_plan);
     require_parameters(trained, *blocks_, run_.config, true);
     learner_ = std::make_unique<Learner>(Parameters(trained, *blocks_, run_.config.seed), device_->backend());
     learner_->optimize_with(run_.config.optimizer);
@@ -75,10 +77,23 @@ void Session::fit(const Dfg& dfg) {
       human_bytes(static_cast<double>(total_bytes(memory()))), values));
 }
 
+void Session::order_vertices(const Dfg& dfg, const std::string& resumed_plan) {
+  const PlanRequest request = plan_request(run_.config, run_.config.epochs, resumed_plan);
+  order_ = choose_order({run_, dfg, *blocks_, device_->backend(), request});
+  if (order_.how == Reorder::none) return;
+  const int layers = blocks_->num_layers();
+  blocks_.reset();
+  run_.reorder(order_.order);
+  blocks_ = std::make_unique<Blocks>(Blocks::full(run_.dataset.graph, layers));
+}
+
 Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
   make_targets();
   const PlanRequest request = plan_request(run_.config, run_.config.epochs, resumed_plan);
   planning_ = plan_training(dfg, *blocks_, device_->backend(), request, [this](Executor& executor) { bind(executor); });
+  planning_.plan.options.vertex_order = order_.how;
+  planning_.search.candidates.insert(planning_.search.candidates.begin(), order_.compared.begin(),
+                                     order_.compared.end());
   return planning_.plan;
 }
 
@@ -227,12 +242,22 @@ Scores Session::evaluate(bool with_loss) {
 
 const float* Session::predict() {
   eval_->run({run_.config.seed, 0});
-  return eval_->output("logits");
+  return in_given_order(eval_->output("logits"), run_.config.model.out_dim, given_scores_);
 }
 
 const float* Session::embeddings() {
   if (eval_->plan().dfg.find_output("embedding") < 0) refuse_embeddings(run_.config);
-  return eval_->output("embedding");
+  return in_given_order(eval_->output("embedding"), embedding_width(), given_embeddings_);
+}
+
+const float* Session::in_given_order(const float* rows, int64_t width, Tensor& given) const {
+  if (order_.how == Reorder::none) return rows;
+  if (!given.defined()) given = Tensor(DType::f32, {run_.dataset.num_nodes(), width});
+  auto* to = given.data<float>();
+  parallel_for(order_.order.size(), 1 << 12, [&](int64_t begin, int64_t end) {
+    for (int64_t v = begin; v < end; ++v) std::copy_n(rows + v * width, width, to + order_.order[v] * width);
+  });
+  return to;
 }
 
 int64_t Session::embedding_width() const {

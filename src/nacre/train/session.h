@@ -14,6 +14,7 @@
 #include "nacre/train/run_data.h"
 #include "nacre/train/scorer.h"
 #include "nacre/train/vertex_model.h"
+#include "nacre/train/vertex_order.h"
 
 namespace nacre {
 
@@ -57,6 +58,8 @@ class Session : public VertexModel {
   std::string fingerprint() const override { return run_.fingerprint(); }
 
  private:
+  void order_vertices(const Dfg& dfg, const std::string& resumed_plan);
+  const float* in_given_order(const float* rows, int64_t width, Tensor& given) const;
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
   void fit(const Dfg& dfg);
   int64_t memory_limit() const;  // bytes that the run may take, including what it already holds
@@ -74,6 +77,9 @@ class Session : public VertexModel {
   std::unique_ptr<Scorer> scorer_;  // scores the results of eval_
   Tensor loss_weight_;
   Tensor labels_;
+  VertexOrder order_;  // the numbers of the vertices in run_, blocks_ and all executors
+  // Results in the order of the data set; undefined if vertices keep their numbers.
+  Tensor given_scores_, given_embeddings_;
   ConstantPool constants_;
   // how the training plan was found; the plan itself was moved to the executor
   PlanAnswer planning_;

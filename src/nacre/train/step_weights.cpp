@@ -17,6 +17,12 @@ void StepWeights::begin_epoch(uint64_t epoch, int64_t first) {
   first_ = first;
 }
 
+void StepWeights::shuffle_from(uint64_t epoch) {
+  const std::lock_guard lock(mutex_);
+  order_.shuffle_from(epoch);
+  weights_.clear();
+}
+
 LossTotal StepWeights::total(const SampleKey& key) {
   if (group_ == 1) return {};
   const std::lock_guard lock(mutex_);

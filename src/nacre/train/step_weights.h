@@ -27,6 +27,8 @@ class StepWeights {
   // Returns the end of the step that begins with batch `first` of an epoch. Steps end at multiples
   // of batches_per_step().
   int64_t step_end(int64_t first) const { return std::min((first / group_ + 1) * group_, batches_); }
+  // Says which epochs are shuffled, as BatchOrder::shuffle_from() does.
+  void shuffle_from(uint64_t epoch);
   // Says that the batches of this epoch before `first` were part of earlier steps.
   void begin_epoch(uint64_t epoch, int64_t first);
   // Returns what the loss of a batch is divided by. Any thread may call this.

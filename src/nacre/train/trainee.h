@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "nacre/plan/plan.h"
@@ -20,6 +21,9 @@ struct Scores {
   double test = NAN;
   double val_loss = NAN;
 };
+
+// A run that shuffles no epoch has this number as its first shuffled epoch.
+inline constexpr int64_t kNeverShuffled = std::numeric_limits<int64_t>::max();
 
 class Trainee {
  public:
@@ -52,6 +56,10 @@ class Trainee {
   // Announces how many epochs will follow one another, so that steps of the next epoch may be
   // prepared during the current one.
   virtual void expect_epochs(int64_t /*epochs*/) {}
+  // Says that the epochs from this one on are shuffled, and those before it are not. With
+  // kNeverShuffled, no epoch is shuffled. Must be called before begin_epoch(). It has no effect but
+  // on mini-batches of nodes.
+  virtual void shuffle_from(int64_t /*epoch*/) {}
   // Begins an epoch: the steps from batch `first` to its end come next, one by one.
   virtual void begin_epoch(int64_t /*epoch*/, int64_t /*first*/) {}
   // Queues one forward and backward pass and the update of the optimiser; `step` counts from the

@@ -18,6 +18,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/base/warnings.h"
 #include "nacre/tier/row_file.h"
+#include "nacre/train/epoch_log.h"
 #include "nacre/train/metrics_file.h"
 #include "nacre/train/stop_signal.h"
 
@@ -46,6 +47,7 @@ class Loop {
     state_.result_json = result_settings_json(config_);
     state_.plan_json = plan_json(trainee.plan_as_bound());
     state_.fingerprint = trainee.fingerprint();
+    if (config_.shuffle != "always") state_.shuffled_from = kNeverShuffled;
   }
 
   TrainResult run() {
@@ -58,9 +60,12 @@ class Loop {
                                                                     : options_.run_folder + "/metrics.jsonl";
     metrics_ = std::make_unique<MetricsFile>(metrics_path, state_.epoch, state_.unwritten_metrics);
     state_.unwritten_metrics.clear();
+    for (const std::string& name : options_.logs)
+      logs_.push_back(open_epoch_log(name, {options_.run_folder, state_.epoch, trainee_.metric()}));
     Progress progress("training", config_.epochs);
     last_save_ = now_seconds();
     trainee_.expect_epochs(config_.epochs);
+    trainee_.shuffle_from(state_.shuffled_from);
     while (state_.epoch < config_.epochs && !stop_early() && !asked_to_stop()) {
       if (epoch(progress)) maybe_save();
     }
@@ -77,6 +82,7 @@ class Loop {
   std::string with_outputs(const std::string& settings) const {
     json all = parse_json<json>(settings, "settings");
     all["output"] = {{"checkpoint_every", options_.checkpoint_every}, {"keep", options_.keep}};
+    if (!options_.logs.empty()) all["output"]["log"] = options_.logs;
     if (!options_.metrics_file.empty()) all["output"]["metrics"] = fs::absolute(options_.metrics_file).string();
     return all.dump(2, ' ', false, json::error_handler_t::replace);
   }
@@ -198,10 +204,12 @@ class Loop {
     std::string note = fmt::format("epoch {}/{}  loss {:.4f}", state_.epoch, config_.epochs, result_.final_loss);
     bool evaluated = state_.epoch % config_.eval_every == 0 || state_.epoch == config_.epochs;
     if (evaluated) evaluate_or_save();
-    ask_caller({state_.epoch, result_.final_loss, lr, seconds, evaluated, evaluated ? scores_ : Scores()});
+    EpochReport report{state_.epoch, result_.final_loss, lr, seconds, evaluated, evaluated ? scores_ : Scores()};
+    ask_caller(report);
     if (told_to_stop_ && !evaluated) {
       evaluate_or_save();
       evaluated = true;
+      report.scores = scores_;
     }
     if (evaluated) {
       line["train"] = number(scores_.train);
@@ -210,6 +218,8 @@ class Loop {
       if (by_loss()) line["val_loss"] = number(scores_.val_loss);
       if (!std::isnan(scores_.val)) note += fmt::format("  val {:.4f}", scores_.val);
     }
+    if (config_.mode == "minibatch") line["shuffled"] = state_.epoch > state_.shuffled_from;
+    if (evaluated) observe_elbow();
     if (const std::string reads = trainee_.take_disk_reads(); !reads.empty())
       line["disk"] = parse_json<json>(reads, "reads from disk");
     if (metrics_->writes()) {
@@ -226,8 +236,18 @@ class Loop {
       save_before_failing();
       throw;
     }
+    write_logs(report);
     progress.update(state_.epoch, note);
     return true;
+  }
+
+  void write_logs(const EpochReport& report) {
+    try {
+      for (const auto& log : logs_) log->add(report);
+    } catch (const RuntimeError&) {
+      save_before_failing();
+      throw;
+    }
   }
 
   void ask_caller(const EpochReport& report) {
@@ -279,6 +299,19 @@ class Loop {
     const bool losses = by_loss() || std::isnan(scores_.val);
     const double loss = std::isnan(scores_.val_loss) ? result_.final_loss : scores_.val_loss;
     state_.plateau.observe(config_.schedule, losses ? loss : scores_.val, losses);
+  }
+
+  // With --shuffle adaptive, this begins to shuffle when the accuracy curve has bent. The last
+  // epoch is always evaluated, but its score counts only if --eval-every asks for it, so that a
+  // longer run continues a shorter one bit for bit.
+  void observe_elbow() {
+    if (config_.shuffle != "adaptive" || state_.elbow.found() || state_.epoch % config_.eval_every != 0) return;
+    state_.elbow.observe(state_.epoch, std::isnan(scores_.val) ? scores_.train : scores_.val);
+    if (!state_.elbow.found()) return;
+    state_.shuffled_from = state_.epoch;
+    trainee_.shuffle_from(state_.shuffled_from);
+    log_info(fmt::format("the accuracy curve bends at epoch {}; nodes are shuffled from epoch {} on",
+                         state_.elbow.epoch, state_.epoch + 1));
   }
 
   void save() {
@@ -346,6 +379,7 @@ class Loop {
   TrainResult result_;
   FolderLock lock_;  // lock of the run folder
   std::unique_ptr<MetricsFile> metrics_;
+  std::vector<std::unique_ptr<EpochLog>> logs_;
   Tensor best_;
   Scores scores_;
   std::vector<double> epoch_seconds_;
@@ -363,6 +397,12 @@ void check_training(const RunConfig& c) {
   check_schedule(c.schedule);
   if (c.epochs < 1) throw UserError("--epochs", "must be at least 1");
   if (c.eval_every < 1) throw UserError("--eval-every", "must be at least 1");
+  if (c.shuffle != "always" && c.shuffle != "never" && c.shuffle != "adaptive")
+    throw UserError("--shuffle", "unknown choice '" + c.shuffle + "'", "choose always, never or adaptive");
+  if (c.shuffle == "adaptive" && c.eval_every > c.epochs)
+    throw UserError("--shuffle adaptive",
+                    "follows the accuracy during training, but with this --eval-every it is never computed",
+                    "lower --eval-every, or use --shuffle always");
   if (c.patience < 0) throw UserError("--patience", "must not be negative");
   if (c.select != "best" && c.select != "loss" && c.select != "last")
     throw UserError("--select", "unknown choice '" + c.select + "'", "choose best, loss or last");

@@ -28,6 +28,8 @@ struct TrainerOptions {
   int checkpoint_every = 0;
   int keep = 2;              // number of checkpoints kept
   std::string metrics_file;  // file for JSON lines; empty = metrics.jsonl in the run folder
+  // The names of further logs in the run folder (epoch_log.h): csv, tensorboard.
+  std::vector<std::string> logs;
   // Called after every epoch, on the thread that called train(). If it returns false, training ends
   // as it does when RunConfig::patience is exhausted: this epoch is evaluated, the best weights are
   // kept, and stopped_early is set. An exception that it throws ends training and leaves train();

@@ -12,50 +12,10 @@
 #include "nacre/data/convert/notes.h"
 #include "nacre/data/convert/stream.h"
 #include "nacre/data/native.h"
+#include "nacre/data/reordered.h"
 
 namespace nacre {
 namespace {
-
-Array<NodeId> renamed(const Array<NodeId>& ids, const Array<NodeId>& new_id) {
-  std::vector<NodeId> out(ids.begin(), ids.end());
-  for (NodeId& v : out) v = new_id[v];
-  return out;
-}
-
-template <class T>
-Array<T> moved(const Array<T>& values, const Array<NodeId>& order) {
-  if (values.empty()) return {};
-  std::vector<T> out;
-  out.reserve(order.size());
-  for (const NodeId v : order) out.push_back(values[v]);
-  return out;
-}
-
-Tensor moved_rows(const Tensor& from, const Array<NodeId>& order) {
-  if (!from.defined()) return {};
-  Tensor to(from.dtype(), from.shape());
-  const int64_t columns = from.shape()[1];
-  for (int64_t i = 0; i < order.size(); ++i) {
-    const uint8_t* row = from.data<uint8_t>() + order[i] * columns;
-    std::copy(row, row + columns, to.data<uint8_t>() + i * columns);
-  }
-  return to;
-}
-
-HeldOutEdges renamed(const HeldOutEdges& edges, const Array<NodeId>& new_id) {
-  return {renamed(edges.src, new_id), renamed(edges.dst, new_id), edges.type};
-}
-
-// Returns the vertices in the same order within every kind, one kind after the other.
-Array<NodeId> by_kind(const Array<NodeId>& order, const std::vector<int64_t>& offsets) {
-  if (offsets.size() < 3) return order;
-  const auto kind = [&](NodeId v) {
-    return std::upper_bound(offsets.begin(), offsets.end(), static_cast<int64_t>(v)) - offsets.begin();
-  };
-  std::vector<NodeId> result(order.begin(), order.end());
-  std::stable_sort(result.begin(), result.end(), [&](NodeId a, NodeId b) { return kind(a) < kind(b); });
-  return result;
-}
 
 void add_loops(Dataset& data) {
   if (!data.relations.empty()) {
@@ -78,31 +38,6 @@ void check_memory(const Dataset& data, const ConvertOptions& o) {
 }
 
 }  // namespace
-
-Dataset reordered(const Dataset& data, const Array<NodeId>& order) {
-  const Array<NodeId> new_id = inverse_order(order);
-  Dataset out = data;
-  out.graph = permuted(data.graph, order, new_id);
-  out.labels = moved(data.labels, order);
-  out.targets = moved_rows(data.targets, order);
-  out.splits = {renamed(data.splits.train, new_id), renamed(data.splits.val, new_id),
-                renamed(data.splits.test, new_id)};
-  out.val_edges = renamed(data.val_edges, new_id);
-  out.test_edges = renamed(data.test_edges, new_id);
-  if (!data.node_names.empty()) {
-    for (int64_t i = 0; i < order.size(); ++i) out.node_names[i] = data.node_names[order[i]];
-  } else if (!data.original_ids.empty()) {
-    out.original_ids = moved(data.original_ids, order);
-  } else {
-    // The original id of a vertex is its number within its kind.
-    std::vector<int64_t> ids(order.begin(), order.end());
-    for (size_t k = 1; k < data.node_types.size(); ++k) {
-      for (int64_t i = data.node_offsets[k]; i < data.node_offsets[k + 1]; ++i) ids[i] -= data.node_offsets[k];
-    }
-    out.original_ids = std::move(ids);
-  }
-  return out;
-}
 
 ConvertReport write_converted(Dataset data, const std::string& path, const std::string& conversion,
                               const ConvertOptions& o) {

@@ -13,9 +13,4 @@ namespace nacre {
 ConvertReport write_converted(Dataset data, const std::string& path, const std::string& conversion,
                               const ConvertOptions& options);
 
-// Returns a copy of `data` without features whose vertex i is vertex order[i] of `data`. Kinds stay
-// together only if `order` keeps them together. original_ids or node_names of the copy say what the
-// source called the vertices.
-Dataset reordered(const Dataset& data, const Array<NodeId>& order);
-
 }  // namespace nacre

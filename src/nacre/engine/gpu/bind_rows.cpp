@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/edge_order.h"
@@ -80,9 +81,37 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec, int blo
   return rows;
 }
 
+// SummedProgram is a row program whose register `value` is summed over the edges of each row.
+struct SummedProgram {
+  RowProgram program;
+  int value = -1;
+};
+
+// Appends code to the program that multiplies each gathered row (register `gathered`) by the row
+// that is summed for, and stores the dot products for each edge. The column of an entry takes the
+// place of its source, and the row that of its destination.
+void append_dots(const GpuKernel& g, RowProgram& p, int gathered) {
+  const NodeRef own = operands<SpmmOperands>(g.kernel).own;
+  const auto add = [&](Micro micro, int64_t width) {
+    if (micro.op != MicroOp::store) micro.out = static_cast<int>(p.widths.size());
+    if (micro.op != MicroOp::store) p.widths.push_back(width);
+    p.code.push_back(micro);
+    return micro.out;
+  };
+  const auto operand = [&](NodeRef node) {
+    p.operands.push_back(node);
+    p.narrow.push_back(g.narrow(node) ? 1 : 0);
+    return static_cast<int>(p.operands.size()) - 1;
+  };
+  const int row = add({.op = MicroOp::load_dst, .operand = operand(own)}, p.widths[gathered]);
+  const int dots = add({.op = MicroOp::dot, .a = gathered, .b = row}, g.kernel.heads);
+  add({.op = MicroOp::store, .a = dots, .operand = operand(g.kernel.second)}, 0);
+  p.stores_apart = true;
+}
+
 // Returns a weighted sum of gathered rows as a program over `width` of their columns. The column of
 // an entry takes the place of its source.
-RowProgram spmm_program(const GpuKernel& g, int64_t width) {
+SummedProgram spmm_program(const GpuKernel& g, int64_t width) {
   const auto in = operands<SpmmOperands>(g.kernel);
   RowProgram p;
   p.domain = {SpaceKind::edge, g.layer()};
@@ -94,7 +123,7 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
   load.out = 0;
   load.operand = 0;
   p.code.push_back(load);
-  if (in.weight < 0) return p;
+  if (in.weight < 0) return {p, 0};
   p.operands.push_back(in.weight);
   p.narrow.push_back(0);
   p.widths.push_back(g.kernel.heads);
@@ -111,7 +140,8 @@ RowProgram spmm_program(const GpuKernel& g, int64_t width) {
   product.b = 1;
   product.b_repeat = static_cast<int>(width / g.kernel.heads);
   p.code.push_back(product);
-  return p;
+  if (in.own >= 0) append_dots(g, p, load.out);
+  return {p, product.out};
 }
 
 const uint32_t* spmm_columns(const GpuKernel& g) {
@@ -159,12 +189,12 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   int blocks = 1;
   if (g.context.traits().part.shares_cache())
     blocks = source_blocks(g.variant<int>(spmm_source_variants(), SourceFacts{facts, tiles}));
-  const RowProgram program = spmm_program(g, tiles.width);
+  const SummedProgram summed = spmm_program(g, tiles.width);
   cuda::EdgeSide side = side_of(rows_view(g));
   // The program reads columns with load_src, so the row is taken to be at the destination,
   // whichever end it is.
   side.rows_at_dst = true;
-  cuda::ReduceSpec spec = reduce_spec(g, program, static_cast<int>(program.widths.size()) - 1, side);
+  cuda::ReduceSpec spec = reduce_spec(g, summed.program, summed.value, side);
   spec.tiles = tiles.count;
   spec.row_width = g.width(g.kernel.root);
   spec.tile_pitch = tiles.pitch;
@@ -254,8 +284,12 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
 
 // ---- Softmax.
 
-// A row of more entries gets a whole block of threads.
-constexpr int64_t kLongRow = 512;
+// Returns the length above which a row gets a whole block of threads. Shorter rows get a group of
+// threads, and the larger the groups are, the longer such a row may be. A group should not loop
+// more than 16 times, because a few long rows would then take longer than all others together.
+int64_t longest_of_group(int64_t mean_degree) {
+  return 16 * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(mean_degree, 8, 32))));
+}
 
 struct RowOrder {
   const uint32_t* rows = nullptr;
@@ -266,7 +300,8 @@ RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, bool long_ones) {
   g.context.offsets(rows);
   const bool split_outliers = g.executor.plan().options.split_outliers;
   std::vector<GpuRows::Long> list;
-  if (split_outliers && rows.longest > kLongRow) list = g.context.long_rows(rows, kLongRow);
+  const int64_t longest = longest_of_group(side_of(rows).mean_degree);
+  if (split_outliers && rows.longest > longest) list = g.context.long_rows(rows, longest);
   const RowSpan range = g.kernel.rows.of(rows.rows);
   std::erase_if(list, [&](const GpuRows::Long& row) { return row.row < range.begin || row.row >= range.end; });
   const auto count = static_cast<int64_t>(list.size());

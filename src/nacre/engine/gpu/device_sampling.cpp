@@ -82,6 +82,11 @@ void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
     const auto number = static_cast<uint64_t>(order.number(i));
     if (!drawn_.contains({key.epoch, number})) batches.push_back({order.batch(i), {key.epoch, number}});
   }
+  // If the host draws beside the device, it may have drawn batches that lie here.
+  std::erase_if(drawn_, [&](const auto& entry) {
+    const auto& [epoch, batch] = entry.first;
+    return epoch == key.epoch && order.before(static_cast<int64_t>(batch)) + 2 * options_.ahead < first;
+  });
   std::vector<DeviceSample> samples = sampler_.sample(batches);
   for (size_t i = 0; i < samples.size(); ++i)
     drawn_[{batches[i].key.epoch, batches[i].key.batch}] = std::move(samples[i]);

@@ -7,7 +7,7 @@ static_assert(sizeof(Micro) == 56 && sizeof(Space) == 16 && sizeof(cuda::EdgeSid
               sizeof(cuda::ReduceSpec) == 72);
 
 FunctionKey& FunctionKey::add(const RowProgram& program) {
-  add(program.domain.kind).add(program.numbered).add(program.operands.size());
+  add(program.domain.kind).add(program.numbered).add(program.stores_apart).add(program.operands.size());
   for (size_t i = 0; i < program.operands.size(); ++i) add(program.is_narrow(static_cast<int>(i)));
   add(program.widths.size());
   for (const int64_t width : program.widths) add(width);

@@ -14,7 +14,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   const GpuKernel& g = r.g;
   const bool argmax_only = g.node(g.kernel.root).op == Op::index_argmax;
   void* out = argmax_only ? nullptr : rows_to != nullptr ? rows_to : g.pointer(g.kernel.root);
-  void* argmax = argmax_only ? g.pointer(g.kernel.root) : g.pointer(g.kernel.second);
+  void* argmax = argmax_only ? g.pointer(g.kernel.root) : spec.argmax ? g.pointer(g.kernel.second) : nullptr;
   // The counters are zeros before and after every launch.
   const std::vector<int32_t> zeros(spec.tiles * r.rows.num_partials);
   auto* counters = const_cast<int32_t*>(g.context.made(fmt::format("counters {}", zeros.size()), zeros));
@@ -106,7 +106,7 @@ cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int 
   spec.reduce = g.kernel.reduce_op;
   spec.store = !argmax_only && g.stored(g.kernel.root);
   spec.narrow_out = g.narrow(g.kernel.root);
-  spec.argmax = argmax_only || g.kernel.second >= 0;
+  spec.argmax = argmax_only || (g.kernel.second >= 0 && g.kernel.reduce_op == ReduceOp::max);
   spec.tail = g.kernel.tail.empty() ? nullptr : &g.kernel.tail;
   spec.side = side;
   return spec;

@@ -118,6 +118,11 @@ struct SpmmArgs {
   int64_t width = 0;              // H·D
   int64_t heads = 1;
   bool mean = false;
+  // If `own` and `dots` are given, the kernel also computes the dot product of each gathered row
+  // with the row of `own` that it is summed for, and writes it to the row of its edge in `dots`
+  // (edges × heads).
+  const float* own = nullptr;
+  float* dots = nullptr;
   float* out = nullptr;  // null: the result is only read by `post`
   BoundProgram post;
   float* partials = nullptr;  // view->num_partials × width floats

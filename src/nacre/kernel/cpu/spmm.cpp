@@ -30,6 +30,7 @@ void sum_piece(const SpmmArgs& args, const RowChunk& chunk) {
   s.rows = 1;
   s.out = args.partials + chunk.partial * args.width;
   spmm_rows(s);
+  if (args.own != nullptr) dot_rows(s, args.own + chunk.row_begin * args.width, args.dots);
 }
 
 void combine(const SpmmArgs& args, const SplitRow& split, float* out) {
@@ -73,6 +74,9 @@ void spmm(const SpmmArgs& args) {
       s.rows = end - begin;
       s.out = rows;
       spmm_rows(s);
+      // The dot products are computed here because the gathered rows of the block are still in a
+      // cache.
+      if (args.own != nullptr) dot_rows(s, args.own + begin * args.width, args.dots);
     });
   });
   parallel_tasks(static_cast<int64_t>(view.split_rows.size()), [&](int64_t i) {

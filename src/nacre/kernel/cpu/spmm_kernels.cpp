@@ -238,7 +238,24 @@ RowsFunction choose(const SpmmRows& s) {
   }
 }
 
+void dots_of_row(const SpmmRows& s, int64_t r, const float* own, float* dots) {
+  const int64_t size = s.width / s.heads;
+  for (int64_t e = s.row_ptr[r]; e < s.row_ptr[r + 1]; ++e) {
+    const float* row = s.x + int64_t{s.col[e]} * s.width;
+    float* out = dots + (s.edge_id != nullptr ? int64_t{s.edge_id[e]} : e) * s.heads;
+    for (int64_t h = 0; h < s.heads; ++h) {
+      out[h] = sum_vectors(size, [&](int64_t i, int64_t part) HWY_ATTR {
+        return hn::Mul(load_lanes(row + h * size + i, part), load_lanes(own + h * size + i, part));
+      });
+    }
+  }
+}
+
 }  // namespace
+
+void dot_rows_of_target(const SpmmRows& s, const float* own, float* dots) {
+  for (int64_t r = 0; r < s.rows; ++r) dots_of_row(s, r, own + r * s.width, dots);
+}
 
 void spmm_rows_of_target(const SpmmRows& s) {
   choose(s)(s);
@@ -253,7 +270,13 @@ HWY_AFTER_NAMESPACE();
 namespace nacre::cpu {
 HWY_EXPORT(spmm_rows_of_target);
 
+HWY_EXPORT(dot_rows_of_target);
+
 void spmm_rows(const SpmmRows& rows) { HWY_DYNAMIC_DISPATCH(spmm_rows_of_target)(rows); }
+
+void dot_rows(const SpmmRows& rows, const float* own, float* dots) {
+  HWY_DYNAMIC_DISPATCH(dot_rows_of_target)(rows, own, dots);
+}
 
 }  // namespace nacre::cpu
 #endif

@@ -28,4 +28,8 @@ struct SpmmRows {
 
 void spmm_rows(const SpmmRows& rows);
 
+// Computes, for each entry of row r and each head, the dot product of x[col] with the row at `own`
+// + r · width, and writes it to the row of the entry's edge in `dots`.
+void dot_rows(const SpmmRows& rows, const float* own, float* dots);
+
 }  // namespace nacre::cpu

@@ -58,6 +58,20 @@ bool ProgramText::sums_by_shuffle(const Micro& m) const {
   return groups > 1 && size % v == 0 && threads <= o_.lanes && (threads & (threads - 1)) == 0;
 }
 
+// Returns the store that alone reads the sums of `m` if the threads that have the sums can store
+// them; otherwise returns null. The function does not look for loads of what is stored, so it is
+// only for programs that load and store in different memory (RowProgram::stores_apart).
+const Micro* ProgramText::stored_at_once(const Micro& m) const {
+  if (!program_.stores_apart || o_.lanes == 1 || !sums_by_shuffle(m)) return nullptr;
+  const Micro* store = nullptr;
+  for (const Micro& other : program_.code) {
+    if (other.a != m.out && other.b != m.out) continue;
+    if (other.op != MicroOp::store || store != nullptr) return nullptr;
+    store = &other;
+  }
+  return store;
+}
+
 // Returns whether a thread reads elements of an operand that other threads hold.
 bool ProgramText::reads_across(const Micro& m, bool second) const {
   const int r = second ? m.b : m.a;
@@ -94,7 +108,8 @@ void ProgramText::find_shared() {
     if (reads_across(m, false)) share(m.a);
     if (reads_across(m, true)) share(m.b);
     // Sums of several groups are collected in shared memory.
-    if ((m.op == MicroOp::row_sum || m.op == MicroOp::dot) && width(m.out) != 1) share(m.out);
+    const bool sum = m.op == MicroOp::row_sum || m.op == MicroOp::dot;
+    if (sum && width(m.out) != 1 && stored_at_once(m) == nullptr) share(m.out);
   }
   shared_ = used;
 }
@@ -142,7 +157,7 @@ const Micro* ProgramText::load_of(int r) const {
     }
     // A store may update a value in place, and then overwrites rows that another operand loads by
     // position.
-    if (m.op == MicroOp::load && uses(MicroOp::store)) return nullptr;
+    if (m.op == MicroOp::load && uses(MicroOp::store) && !program_.stores_apart) return nullptr;
     return &m;
   }
   return nullptr;

@@ -80,6 +80,7 @@ class ProgramText {
   void find_shared();
   int64_t summed_width(const Micro& m) const;
   bool sums_by_shuffle(const Micro& m) const;
+  const Micro* stored_at_once(const Micro& m) const;
   bool reads_across(const Micro& m, bool second) const;
   std::string declare(int r, int u) const;
   std::string per_own_element(int out, int u, const std::string& expression) const;
@@ -95,7 +96,7 @@ class ProgramText {
   // rows have no other numbers than their own.
   int numbers_word() const;
   std::string number_of_row(int u, bool masked) const;
-  std::string sum_text(const Micro& m, int u) const;
+  std::string sum_text(const Micro& m, int u, bool masked) const;
   std::string shape_text(const Micro& m, int u) const;
   std::string row_text(const Micro& m, int u) const;
   std::string product_text(const Micro& m, int u) const;

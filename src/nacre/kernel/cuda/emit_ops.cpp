@@ -99,7 +99,7 @@ for (int c = 0; c < ${C}; ++c)
                {"OUT", out}});
 }
 
-std::string ProgramText::sum_text(const Micro& m, int u) const {
+std::string ProgramText::sum_text(const Micro& m, int u, bool masked) const {
   const int64_t w = summed_width(m);
   const int64_t groups = width(m.out);
   const auto product = [&](const char* s, const char* j) {
@@ -141,8 +141,14 @@ ${REDUCE})",
     return per_own_element(m.out, u, "0.0f") + "#pragma unroll 4\nfor (int i = 0; i < " + number(size) + "; ++i) {\n" +
            indent(per_element(m.out, u, own_element(m.out, u, "${s}") + " + " + text), 1) + "}\n";
   }
-  return fill(R"(__syncwarp(mask);
-#pragma unroll
+  const Micro* store = stored_at_once(m);
+  std::string guard = "lane % " + number(size / v) + " == 0 && g < " + number(groups);
+  if (store != nullptr && masked) guard += " && ok" + number(u);
+  const std::string to = store != nullptr
+                             ? operand(*store) + "[(i64)" + o_.store_row + number(u) + " * " + number(groups) + " + g]"
+                             : "sh[" + number(o_.shared_offset + shared_at_[m.out] + u * groups) + " + g]";
+  std::string sums = fill(
+      R"(#pragma unroll
 for (int c = 0; c < ${C}; ++c) {
   float t = 0.0f;
 #pragma unroll
@@ -152,18 +158,12 @@ for (int c = 0; c < ${C}; ++c) {
   }
   t = group_sum<${N}>(t, mask);
   const int g = (c * ${L} + lane) / ${N};
-  if (lane % ${N} == 0 && g < ${G}) sh[${AT} + g] = t;
+  if (${GUARD}) ${TO} = t;
 }
-__syncwarp(mask);
-${COPY})",
-              {{"C", held(w) / v},
-               {"V", v},
-               {"L", o_.lanes},
-               {"X", added},
-               {"N", size / v},
-               {"G", groups},
-               {"AT", o_.shared_offset + shared_at_[m.out] + u * groups},
-               {"COPY", per_element(m.out, u, element(m.out, u, "${j}"))}});
+)",
+      {{"C", held(w) / v}, {"V", v}, {"L", o_.lanes}, {"X", added}, {"N", size / v}, {"GUARD", guard}, {"TO", to}});
+  if (store != nullptr) return sums;
+  return "__syncwarp(mask);\n" + sums + "__syncwarp(mask);\n" + per_element(m.out, u, element(m.out, u, "${j}"));
 }
 
 std::string ProgramText::shape_text(const Micro& m, int u) const {
@@ -292,7 +292,7 @@ std::string ProgramText::micro(const Micro& m, int u, bool masked) const {
       return dropout_text(m, u, masked);
     case MicroOp::row_sum:
     case MicroOp::dot:
-      return sum_text(m, u);
+      return sum_text(m, u, masked);
     case MicroOp::expand:
     case MicroOp::concat:
     case MicroOp::slice:
@@ -315,8 +315,14 @@ std::string ProgramText::micro(const Micro& m, int u, bool masked) const {
     case MicroOp::typed_gemm:
     case MicroOp::typed_gemm_t:
       return product_text(m, u);
-    case MicroOp::store:
-      return store_text(m, u, masked);
+    case MicroOp::store: {
+      const auto stored = [&](const Micro& sum) {
+        const bool is_sum = sum.op == MicroOp::row_sum || sum.op == MicroOp::dot;
+        return is_sum && sum.out == m.a && width(sum.out) != 1 && stored_at_once(sum) != nullptr;
+      };
+      const auto& code = program_.code;
+      return std::any_of(code.begin(), code.end(), stored) ? "" : store_text(m, u, masked);
+    }
     default:
       return unary(m, u);
   }

@@ -43,7 +43,9 @@ void build(const Draft& draft, Kernel& k) {
     }
     k.program = std::move(builder).finish();
   }
-  if (!map && k.nodes.size() > 1) k.tail = tail_program(draft, k, nullptr);
+  // A sum over all rows has no tail, because its other nodes are part of its program.
+  const bool summed = k.kind == KernelKind::column_sum;
+  if (!map && !summed && k.nodes.size() > 1) k.tail = tail_program(draft, k, nullptr);
 }
 
 void collect_reads(const Draft& draft, Kernel& k) {

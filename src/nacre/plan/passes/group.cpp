@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 
+#include "nacre/plan/edge_dots.h"
 #include "nacre/plan/implement.h"
+#include "nacre/plan/operands.h"
 #include "nacre/plan/passes.h"
 
 namespace nacre {
@@ -21,7 +23,9 @@ class Grouping {
 
   void run() {
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
-      if (!an_.bound(i) && !draft_.is_inlined(i)) place(i);
+      // A sum that also computes dot products already has its kernel, because join_dots() has
+      // placed it.
+      if (!an_.bound(i) && !draft_.is_inlined(i) && draft_.kernel_of(i) < 0) place(i);
     }
   }
 
@@ -56,7 +60,7 @@ class Grouping {
       draft_.set_kernel(i, -1);
       return;
     }
-    if (share_constant(i) || join_pair(i)) return;
+    if (share_constant(i) || join_pair(i) || join_dots(i)) return;
     if (an_.row_local(i)) {
       if (plan_.options.fuse && join_tail(i)) return;
       return add(
@@ -106,6 +110,31 @@ class Grouping {
     return false;
   }
 
+  // Gives dot products on edges to the kernel of a sum that gathers the same rows. If that sum
+  // comes later in the DFG, its kernel is placed here already. Returns whether there was such a
+  // sum.
+  bool join_dots(NodeRef dots) {
+    if (!plan_.options.fuse || !plan_.options.join_dots) return false;
+    const auto beside = find_sum_beside_dots(an_, dots);
+    if (!beside || draft_.is_inlined(beside->sum)) return false;
+    if (draft_.kernel_of(beside->sum) < 0) {
+      Kernel sum = implement_.root(beside->sum);
+      if (sum.kind != KernelKind::spmm) return false;
+      add(std::move(sum));
+    }
+    const int at = draft_.kernel_of(beside->sum);
+    Kernel& kernel = plan_.kernels[at];
+    if (kernel.kind != KernelKind::spmm || kernel.root != beside->sum || kernel.second >= 0) return false;
+    auto in = operands<SpmmOperands>(kernel);
+    if (made_by(beside->own) >= at || in.weight < 0) return false;
+    in.own = beside->own;
+    set_operands(kernel, in);
+    kernel.second = dots;
+    kernel.nodes.push_back(dots);
+    draft_.set_kernel(dots, at);
+    return true;
+  }
+
   // Returns the kernel after which an operand is available. (A view of other rows is available when
   // the rows are.)
   int made_by(NodeRef in) const { return draft_.kernel_of(draft_.is_inlined(in) ? in : draft_.owner(in)); }
@@ -135,7 +164,8 @@ class Grouping {
   bool can_join(NodeRef i, int kernel) const {
     const Node& node = dfg_[i];
     const Kernel& k = plan_.kernels[kernel];
-    if (!takes_tail(k.kind) || k.once != an_.constant(i) || k.nodes.size() >= kMaxTail) return false;
+    if (!fits_tail(k, dfg_, node.type.row_size()) || k.once != an_.constant(i) || k.nodes.size() >= kMaxTail)
+      return false;
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
       if (made_by(in) != kernel) continue;

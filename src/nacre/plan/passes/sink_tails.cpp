@@ -22,22 +22,27 @@ class Sinking {
       if (to < 0 || !sinkable(i, moved, wide_operands) || wide_operands.size() > 1) continue;
       move_nodes(moved, draft_.kernel_of(i), to);
     }
+    draft_.erase_empty_kernels();
   }
 
  private:
+  // Returns whether only this kernel can compute the node. The root of a map is row-wise like all
+  // of its nodes, so it may move, too.
+  static bool is_root(const Kernel& kernel, NodeRef i) { return i == kernel.root && kernel.kind != KernelKind::map; }
+
   // Returns the kernel that a tail node could move to, or -1.
   int target(NodeRef i) const {
     const int from = draft_.kernel_of(i);
     if (from < 0 || draft_.is_inlined(i) || draft_.owner(i) != i || !an_.row_local(i) || an_.is_result(i)) return -1;
     const Kernel& k = plan_.kernels[from];
-    if (!takes_tail(k.kind) || i == k.root || i == k.second || dfg_[i].type.space == Space::param()) return -1;
+    if (!takes_tail(k.kind) || is_root(k, i) || i == k.second || dfg_[i].type.space == Space::param()) return -1;
     int to = -1;
     for (const NodeRef c : draft_.readers(i)) {
       const int at = draft_.is_inlined(c) ? -1 : draft_.kernel_of(c);
       if (at < 0 || at == from || (to >= 0 && at != to)) return -1;
       const Kernel& reader = plan_.kernels[at];
-      const bool in_tail =
-          takes_tail(reader.kind) && c != reader.second && (c != reader.root || reader.kind == KernelKind::map);
+      const bool in_tail = fits_tail(reader, dfg_, dfg_[i].type.row_size()) && c != reader.second &&
+                           (c != reader.root || reader.kind == KernelKind::map);
       if (!in_tail || reader.once != k.once || !an_.same_rows(dfg_[reader.root].type.space, dfg_[i].type.space))
         return -1;
       to = at;
@@ -60,7 +65,7 @@ class Sinking {
       if (in_memory) {
         const bool wide = dfg_[o].type.space != Space::param() && dfg_[o].type.row_size() >= dfg_[i].type.row_size();
         if (wide) wide_operands.insert(o);
-      } else if (!only_here || o == plan_.kernels[from].root || !sinkable(o, moved, wide_operands)) {
+      } else if (!only_here || is_root(plan_.kernels[from], o) || !sinkable(o, moved, wide_operands)) {
         return false;
       }
     }
@@ -78,6 +83,7 @@ class Sinking {
       draft_.set_kernel(v, to);
     }
     source.erase(std::remove_if(source.begin(), source.end(), moves), source.end());
+    if (!source.empty() && moves(plan_.kernels[from].root)) plan_.kernels[from].root = source.front();
     std::sort(target.begin(), target.end());  // operands before their readers
   }
 

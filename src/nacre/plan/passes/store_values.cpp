@@ -48,7 +48,7 @@ void store_values(Draft& draft) {
     if (k.kind == KernelKind::map || k.kind == KernelKind::map_edges) {
       k.program = map_program(draft, k);
       k.value = -1;
-    } else if (k.nodes.size() > 1) {
+    } else if (k.kind != KernelKind::column_sum && k.nodes.size() > 1) {
       k.tail = tail_program(draft, k, &draft.plan.stored);
     }
   }

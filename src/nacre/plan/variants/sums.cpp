@@ -12,9 +12,6 @@
 namespace nacre {
 namespace {
 
-// From this many reads of a row on, tiles save more time than walking the edges once for each tile
-// costs.
-constexpr int64_t kReadOften = 64;
 constexpr int64_t kLine = 32;       // floats in a line of memory
 constexpr int64_t kTileWidth = 64;  // columns of a tile of sums over pairs
 constexpr int64_t kVector = 4;      // floats that a thread reads at once
@@ -157,6 +154,7 @@ double blocks_cost(const SourceFacts& f, const DeviceTraits& device) {
 
 std::string tiles_decline(const SpmmFacts& f, const DeviceTraits& device) {
   if (f.heads > 1) return "there are several attention heads, each with its own weights";
+  if (f.dots) return "dot products of whole rows are computed from the rows that are read";
   if (f.mean_degree < kReadOften) return read_too_rarely(f.mean_degree);
   const int64_t bytes = f.read * f.width * (f.narrow ? 2 : 4);
   if (bytes <= device.gathered_cache()) return fits_cache(bytes);
@@ -186,6 +184,7 @@ std::string copied_tiles_decline(const SpmmFacts& f, const DeviceTraits& device)
 
 std::string ordered_weights_decline(const SpmmFacts& f, const DeviceTraits&) {
   if (!f.weighted) return "the edges have no weights";
+  if (f.dots) return "dot products are written where their edges lie";
   if (!f.other_order) return "the weights already lie in the order in which the sum reads them";
   return f.width >= 16 * f.heads ? "" : "the rows are so short that a copy of the weights saves no time";
 }
@@ -227,6 +226,7 @@ SpmmFacts spmm_facts(const PlannedKernel& k) {
   f.mean_degree = mean_degree(k.graph(), d);
   f.narrow = k.narrow(in.x);
   f.weighted = in.weight >= 0;
+  f.dots = in.own >= 0;
   f.other_order = d == Direction::by_src || d == Direction::by_dst_pair || d == Direction::by_src_pair;
   f.edges = number(k.graph().num_edges());
   f.rows = k.rows(k.kernel.root);

@@ -5,6 +5,10 @@
 
 namespace nacre {
 
+// If each row is read at least this often on average, tiles of columns save more time than it costs
+// to walk the edges once for each tile.
+inline constexpr int64_t kReadOften = 64;
+
 // The numbers that decide about a weighted sum of rows over neighbours (spmm).
 struct SpmmFacts {
   int64_t read = 0;   // number of rows that the sum reads from
@@ -13,6 +17,7 @@ struct SpmmFacts {
   int64_t mean_degree = 0;
   bool narrow = false;       // the rows lie in memory as bf16
   bool weighted = false;     // each edge has a weight
+  bool dots = false;         // whether the sum also computes dot products for each edge
   bool other_order = false;  // the sum walks the edges in another order than that of their numbers
   double edges = 0;
   int64_t rows = 0;  // rows of the result

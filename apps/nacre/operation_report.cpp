@@ -1,0 +1,187 @@
+#include "operation_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "nacre/base/error.h"
+#include "nacre/base/log.h"
+#include "nacre/base/names.h"
+#include "nacre/base/parallel.h"
+#include "nacre/schedule/epg/prices.h"
+#include "options.h"
+
+namespace nacre::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kHostName = "cpu";
+// A schedule is made of this many batches. The batches of an epoch are alike, so a schedule of more
+// batches would only repeat itself.
+constexpr int64_t kScheduledBatches = 24;
+constexpr double kShortMeasuring = 6;
+
+std::string percent(double error) { return std::isfinite(error) ? fmt::format("{:.1f} %", 100 * error) : "unknown"; }
+
+// Times the operations of batches that the host itself computes, in a session without the GPU.
+OperationTimes time_host(const BatchSession& session, double seconds) {
+  RunConfig config = session.config();
+  config.device = kHostName;
+  config.precision = "f32";
+  config.plan = "off";
+  config.features_on = config.sample_on = config.batch_schedule = "auto";
+  config.features = {};
+  BatchSession host(session.dataset(), config, {.evaluation = false});
+  host.start();
+  return time_operations(host, {.seconds = seconds});
+}
+
+// Returns shapes of batches like those of the run.
+std::vector<BatchShape> run_shapes(const BatchSession& session, int64_t count) {
+  std::vector<BatchShape> shapes;
+  const std::vector<Sample> trials = session.trial_batches(static_cast<int>(count));
+  shapes.reserve(trials.size());
+  for (const Sample& sample : trials) shapes.push_back(batch_shape(session, sample));
+  return shapes;
+}
+
+}  // namespace
+
+LearnedCosts learn_costs(BatchSession& session, double seconds) {
+  const double start = now_seconds();
+  session.start();
+  const bool on_host = session.device().on_host();
+  OperationTimes times = time_operations(session, {.seconds = on_host ? seconds : seconds / 2});
+  LearnedCosts learned;
+  learned.error = held_out_batch_error(times.all, session.device().name());
+  for (const TimedOperation& t : times.all) learned.batches = std::max<int64_t>(learned.batches, t.batch + 1);
+  if (!on_host) {
+    // What the host does for the device was timed already.
+    const std::set<std::string> prepares = {"sample", "reindex", "gather", "prepare", "bind"};
+    for (TimedOperation& t : time_host(session, seconds / 2).all) {
+      if (!prepares.contains(t.key.operation)) times.all.push_back(std::move(t));
+    }
+  }
+  learned.costs = OperationCosts::fitted(times.all);
+  if (!on_host) learned.costs.set_first_transfer(session.device().name(), times.first_transfer);
+  learned.seconds = now_seconds() - start;
+  save_operation_costs(operation_costs_key(session), learned.costs);
+  return learned;
+}
+
+std::string costs_text(const OperationCosts& costs) {
+  std::string text = fmt::format("  {:<20} {:<15} {:>5}  {:<10} {:>8} {:>12} {:>7} {:>11}\n", "device", "operation",
+                                 "layer", "order", "samples", "typical", "degree", "held-out");
+  for (const std::string& operation : batch_operations()) {
+    for (const auto& [key, cost] : costs.all()) {
+      if (key.operation != operation) continue;
+      text += fmt::format("  {:<20} {:<15} {:>5}  {:<10} {:>8} {:>12} {:>7} {:>11}\n", key.device.substr(0, 20),
+                          key.operation, key.layer, key.order, cost.samples(), human_seconds(cost.typical_seconds()),
+                          cost.degree(), percent(cost.held_out_error()));
+    }
+  }
+  return text;
+}
+
+std::string costs_json(const LearnedCosts& learned, const std::string& key) {
+  ordered_json list = ordered_json::array();
+  for (const auto& [op, cost] : learned.costs.all()) {
+    ordered_json entry = {{"device", op.device},    {"operation", op.operation}, {"layer", op.layer},
+                          {"order", op.order},      {"samples", cost.samples()}, {"typical_s", cost.typical_seconds()},
+                          {"degree", cost.degree()}};
+    entry["held_out_error"] =
+        std::isfinite(cost.held_out_error()) ? ordered_json(cost.held_out_error()) : ordered_json();
+    list.push_back(std::move(entry));
+  }
+  const ordered_json j = {{"key", key},
+                          {"batches", learned.batches},
+                          {"seconds", learned.seconds},
+                          {"batch_error", std::isfinite(learned.error) ? ordered_json(learned.error) : ordered_json()},
+                          {"operations", list}};
+  return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string forecast_text(const BatchSession& session) {
+  const std::optional<OperationCosts> costs = load_operation_costs(operation_costs_key(session));
+  if (!costs) return "";
+  const auto batches = static_cast<double>(session.batches_per_epoch());
+  const std::vector<BatchShape> shapes = run_shapes(session, 5);
+  const bool on_host = session.device().on_host();
+  const int ahead = session.config().loader.in_flight;
+  double epoch = 0;
+  BatchSeconds mean;
+  for (const BatchShape& shape : shapes) {
+    const BatchSeconds batch = batch_seconds(*costs, session.device().name(), shape, batches);
+    const double part = 1.0 / static_cast<double>(shapes.size());
+    epoch += part * epoch_seconds(batch, batches, num_threads(), on_host, ahead != 0);
+    for (double BatchSeconds::*seconds :
+         {&BatchSeconds::sample, &BatchSeconds::gather, &BatchSeconds::prepare, &BatchSeconds::bind,
+          &BatchSeconds::transfer, &BatchSeconds::compute, &BatchSeconds::update})
+      mean.*seconds += part * batch.*seconds;
+  }
+  std::string text = fmt::format(
+      "about {} predicted by the costs of this graph's operations; a batch: sample {}, gather {}, "
+      "prepare {}, bind {}, compute {}, update {}",
+      human_seconds(epoch), human_seconds(mean.sample), human_seconds(mean.gather), human_seconds(mean.prepare),
+      human_seconds(mean.bind), human_seconds(mean.compute), human_seconds(mean.update));
+  if (!on_host) text += ", transfer " + human_seconds(mean.transfer);
+  return text;
+}
+
+ShownSchedule schedule_batches(BatchSession& session, const std::string& name, int staleness,
+                               const std::string& device) {
+  if (session.sampler().layers() == 0 || session.disk() != nullptr || session.dataset().features.raw() == nullptr)
+    throw UserError("--schedule", "needs batches whose features are given and in memory", "leave --schedule out");
+  ShownSchedule result;
+  const std::string key = operation_costs_key(session);
+  std::optional<OperationCosts> costs = load_operation_costs(key);
+  result.source = "times are predicted by the costs of operations that were measured on this graph";
+  if (!costs) {
+    log_info(
+        fmt::format("measuring the operations of batches for about {:.0f} s (nacre profile --data measures longer)",
+                    kShortMeasuring));
+    costs = learn_costs(session, kShortMeasuring).costs;
+  }
+  OperationCosts all = *costs;
+  std::vector<std::string> devices = {kHostName};
+  if (!device.empty()) {
+    all.add(OperationCosts::fitted(count_operations(session, random_batches(session, 8, {}), device)));
+    devices.push_back(device);
+    result.source += "; those of " + device + " are predicted by counted work and nominal rates";
+  } else if (!session.device().on_host()) {
+    devices.push_back(session.device().name());
+  }
+  const auto batches = static_cast<double>(session.batches_per_epoch());
+  const FittedPrices prices(all, devices, batches);
+  result.graph.devices = devices;
+  result.graph.host_workers = num_threads();
+  result.graph.staleness = staleness;
+  const int64_t count = std::min<int64_t>(kScheduledBatches, std::max<int64_t>(1, session.batches_per_epoch()));
+  for (const BatchShape& shape : run_shapes(session, count))
+    result.graph.batches.push_back(batch_graphs(shape, prices, static_cast<int>(devices.size())));
+  result.comparison = compare_schedules(result.graph);
+  result.shown = name;
+  if (result.comparison.find(name) == nullptr)
+    throw UserError("--schedule " + name, "needs a GPU beside the host",
+                    "add --device cuda or cuda:typical, or use daha");
+  return result;
+}
+
+std::string shown_text(const ShownSchedule& s) {
+  return fmt::format("schedules of {}; {}\n{}", counted(s.graph.num_batches(), "batch", "batches"), s.source,
+                     schedules_text(s.graph, s.comparison, s.shown));
+}
+
+std::string shown_json(const ShownSchedule& s) {
+  auto j = ordered_json::parse(schedule_json(s.graph, s.comparison, s.shown));
+  j["source"] = s.source;
+  return j.dump();
+}
+
+}  // namespace nacre::cli

@@ -1,0 +1,104 @@
+"""NeighborLoader has the interface of PyTorch Geometric's loader, but uses Nacre's sampler."""
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator, Sequence
+
+import numpy as np
+
+from ._arrays import chosen
+from ._core import UserError
+from ._graph import Graph
+from ._sampler import Batch, Sampler
+
+
+class NeighborLoader:
+    """Yields mini-batches as torch_geometric Data objects, with the arguments and the attributes of
+    torch_geometric.loader.NeighborLoader:
+
+        loader = nacre.NeighborLoader(data, num_neighbors=[15, 10], batch_size=1024,
+                                      input_nodes=data.train_mask, shuffle=True)
+        for batch in loader:
+            out = model(batch.x, batch.edge_index)[:batch.batch_size]
+
+    data may be a Data object or a nacre.Graph. A batch has everything that Data holds for its nodes
+    and edges, and n_id, e_id, input_id, batch_size, num_sampled_nodes and num_sampled_edges. The
+    neighbours of a node are drawn once, with the number of the hop in which it is reached. Threads
+    prepare nothing ahead: wrap the loader if another thread should.
+    """
+
+    def __init__(self, data: Any, num_neighbors: Sequence[int], *, batch_size: int = 1, input_nodes: Any = None,
+                 shuffle: bool = False, drop_last: bool = False, replace: bool = False,
+                 transform: Callable[[Any], Any] | None = None, seed: int = 0, **ignored: Any) -> None:
+        for name in set(ignored) - {"num_workers", "persistent_workers", "pin_memory", "prefetch_factor"}:
+            raise UserError(f"{name}: is no setting of nacre.NeighborLoader (the loader of torch_geometric has more settings)")
+        self.data = data.to_pyg() if isinstance(data, Graph) else data
+        if hasattr(self.data, "node_types"):
+            raise UserError("nacre.NeighborLoader: takes graphs of one kind of nodes (HeteroData is not sampled yet)")
+        self.graph = data if isinstance(data, Graph) else Graph(self.data.edge_index, num_nodes=self.data.num_nodes)
+        nodes = np.arange(self.graph.num_nodes, dtype=np.int64) if input_nodes is None else \
+            chosen(input_nodes, "input_nodes", self.graph.num_nodes)
+        self.transform = transform
+        self._nodes, self._position = nodes, np.empty(self.graph.num_nodes, np.int64)
+        self._position[nodes] = np.arange(len(nodes))
+        self._sampler = Sampler(self.graph, nodes, shuffle, drop_last,
+                                {"fanout": list(num_neighbors), "batch_size": batch_size, "replace": replace,
+                                 "seed": seed})
+        self._order = None if isinstance(data, Graph) else self._edge_order()
+
+    def _edge_order(self) -> np.ndarray:
+        """Returns the position in data.edge_index of each edge of the graph, which sorts edges by
+        destination and then by source."""
+        src, dst = self.data.edge_index.numpy()
+        return np.lexsort((src, dst))
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        for drawn in self._sampler:
+            batch = self._batch(drawn)
+            yield batch if self.transform is None else self.transform(batch)
+
+    def _batch(self, drawn: Batch) -> Any:
+        import torch
+        from torch_geometric.data import Data
+        nodes, edges, edge_ids, per_hop = _once(drawn)
+        n_id = torch.from_numpy(nodes)
+        e_id = torch.from_numpy(edge_ids if self._order is None else self._order[edge_ids])
+        batch = Data(edge_index=torch.from_numpy(edges), num_nodes=len(nodes))
+        for name, value in self.data.items():
+            if name in ("edge_index", "num_nodes"):
+                continue
+            if self.data.is_node_attr(name):
+                value = value[n_id]
+            elif self.data.is_edge_attr(name):
+                value = value[e_id]
+            batch[name] = value
+        batch.n_id, batch.e_id, batch.batch_size = n_id, e_id, drawn.batch_size
+        batch.input_id = torch.from_numpy(self._position[drawn.seeds])
+        batch.num_sampled_nodes, batch.num_sampled_edges = per_hop
+        return batch
+
+
+def _once(drawn: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[list[int], list[int]]]:
+    """Joins the blocks of a batch into one graph in which the neighbours of each node were drawn
+    once. (The blocks draw the neighbours of a node again in every hop.) Returns the ids of the
+    nodes in the order of their hops, the edges by local ids, their ids, and the numbers of nodes
+    and edges of each hop."""
+    hop = np.full(len(drawn.n_id), -1, np.int8)
+    hop[:drawn.batch_size] = 0
+    ends, ids = [], []
+    for number, block in enumerate(reversed(drawn.blocks)):
+        src, dst = block.edge_index
+        kept = np.flatnonzero(hop[dst] == number)
+        src = src[kept]
+        hop[src[hop[src] < 0]] = number + 1
+        ends.append(np.stack([src, dst[kept]]))
+        ids.append(block.edge_id[kept])
+    order = np.argsort(hop, kind="stable")
+    order = order[np.searchsorted(hop[order], 0):]
+    local = np.empty(len(hop), np.int64)
+    local[order] = np.arange(len(order))
+    counts = np.bincount(hop[order], minlength=len(ends) + 1).tolist()
+    return (drawn.n_id[order], local[np.concatenate(ends, axis=1)], np.concatenate(ids),
+            (counts, [part.shape[1] for part in ends]))

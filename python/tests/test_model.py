@@ -1,0 +1,195 @@
+"""Tests models written in Python: the same plans and bits as in C++, files, and mistakes."""
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+from conftest import SMALL, program, weights_bytes, words
+
+import nacre
+
+MODELS = '''
+import nacre
+
+
+@nacre.model(needs_self_loops=True, supports_edge_weight=True)
+def py_gcn(net, options):
+    """graph convolution with symmetric normalisation"""
+    def layer(x, out, last):
+        return net.pull_linear(x, "lin", out, weighting=net.symmetric_norm(x))
+    return nacre.stack_layers(net, options, layer)
+
+
+@nacre.model(needs_self_loops=True, heads=4, activation="elu")
+def py_gat(net, options):
+    def layer(x, out, last):
+        heads = options.out_heads if last else options.heads
+        z = net.split_heads(net.linear(x, "lin", out * heads if last else out, bias=False), heads)
+        score = net.neighbor_apply(net.dot(z, "att_src"), net.dot(z, "att_dst"),
+                                   lambda s, d: net.leaky_relu(s + d, 0.2))
+        share = net.dropout(net.edge_softmax(score), options.attention_dropout)
+        y = net.pull(z, "mix", share)
+        return net.add_bias(net.mean_heads(y) if last else net.merge_heads(y))
+    return nacre.stack_layers(net, options, layer)
+'''
+
+GATED = '''
+import nacre
+
+
+@nacre.model(supports_edge_weight=True, knobs={"sharpness": 1.0})
+def gated_mean(net, options):
+    def layer(x, out, last):
+        z = net.linear(x, "lin", out, bias=False)
+        gate = net.neighbor_apply(net.dot(z, "gate_src"), net.dot(z, "gate_dst"),
+                                  lambda s, d: net.activation(options.knobs["sharpness"] * (s + d), "sigmoid"))
+        weight = net.edge_weight(x)
+        if weight is not None:
+            gate = gate * weight
+        return net.pull(z, "mean", gate) + net.linear(net.self(x), "root", out)
+    return nacre.stack_layers(net, options, layer)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Returns a folder with files of models and makes it the current one."""
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "gated.py").write_text(GATED)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name, options", [
+    ("gcn", {}),
+    ("gat", {"heads": 2, "attention_dropout": 0.3}),
+    ("gat", {"mode": "minibatch", "fanout": "4,4", "batch_size": 16}),
+])
+def test_the_same_plan_and_bits_as_in_cpp(graph, folder, name, options):
+    options = {**SMALL, "dropout": 0.5, **options}
+    theirs = nacre.train(graph, **{**options, "model": name})
+    ours = nacre.train(graph, **{**options, "model": f"models.py:py_{name}"})
+    assert ours.plan["dfg"].replace(f"py_{name}", name) == theirs.plan["dfg"]
+    assert ours.plan["kernels"] == theirs.plan["kernels"]
+    for key, values in theirs.weights().items():
+        np.testing.assert_array_equal(ours.weights()[key], values)
+    plans = [nacre.plan(graph, **{**options, "model": model}).to_json() for model in (name, f"models.py:py_{name}")]
+    assert plans[0] == plans[1].replace(f"py_{name}", name)
+
+
+def test_a_model_in_a_program(graph):
+    seen = []
+
+    @nacre.model(name="plain_sum", knobs={"factor": 2.0})
+    def build(net, options):
+        """sums neighbours"""
+        seen.append((options.layers, options.knobs["factor"]))
+        x = net.features()
+        for layer in range(options.layers):
+            net.begin_layer(layer)
+            total = net.pull(x) / 4 + -net.self(x) * 0.5 - 1.0
+            x = net.linear(options.knobs["factor"] * total, "lin", options.width(layer))
+        net.end_layers()
+        return x
+
+    run = nacre.train(graph, **{**SMALL, "model": build}, set={"factor": 3})
+    assert (2, 3.0) in seen and run.result["model"] == "plain_sum" == str(build)
+    assert run.config["model"].get("file") is None
+    assert run.predict().shape == (60,)
+    assert sorted(run.weights()) == [f"layers.{layer}.lin.{part}" for layer in (0, 1) for part in ("bias", "weight")]
+
+    @nacre.model(name="plain_sum")
+    def other(net, options):
+        return net.linear(net.pull(net.features()), "one", options.out_dim)
+
+    assert list(nacre.train(graph, **{**SMALL, "model": "plain-sum", "layers": 1, "hidden": None}).weights()) == [
+        "one.weight", "one.bias"]
+
+
+def test_mistakes(graph):
+    def refused(function, text, error=nacre.UserError, **options):
+        nacre.model(name="wrong", **options)(function)
+        with pytest.raises(error, match=text):
+            nacre.train(graph, **{**SMALL, "model": "wrong"})
+
+    kept = []
+    refused(lambda net, options: None, "must return a value")
+    refused(lambda net, options: net.features(), "as logits")
+    refused(lambda net, options: net.linear(net.features(), "a", 3) + net.pull(net.features()), "add")
+    refused(lambda net, options: net.pull(net.features(), "median"), "unknown aggregate 'median'")
+    refused(lambda net, options: net.split_heads(net.features(), 3), "cannot be divided")
+    refused(lambda net, options: net.neighbor_apply(net.features(), net.features(), lambda s, d: 1), "must return a value")
+    refused(lambda net, options: options.nothing, "nothing", AttributeError)
+    refused(lambda net, options: kept.append(net.features()), "must return")
+    with pytest.raises(nacre.UserError, match="after the model's function has returned"):
+        kept[0] + kept[0]
+    refused(lambda net, options: kept[0] * 2, "after the model's function has returned")
+    with pytest.raises(nacre.UserError, match="name of a model of Nacre"):
+        nacre.model(name="gcn")(lambda net, options: None)
+    assert nacre.train(graph, **SMALL).result["epochs"] == 5
+
+
+def test_files_and_the_command_line(folder):
+    options = {**SMALL, "model": "gated.py", "epochs": 3}
+    data = "twin:cora"
+    nacre.train(data, **options, set={"sharpness": 2}, checkpoint="ours")
+    done = program("train", f"--data={data}", *words(options), "--set=sharpness=2", "--checkpoint=theirs", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert weights_bytes("ours") == weights_bytes("theirs")
+    config = json.loads((folder / "theirs/config.json").read_text())
+    assert config["model"]["model"] == "gated_mean" and config["model"]["file"] == "gated.py:gated_mean"
+    # The test uses the run from another folder and then continues it.
+    (folder / "elsewhere").mkdir()
+    for command in (["eval", "--checkpoint", "../theirs"], ["predict", "--checkpoint", "../theirs", "-o", "p.npy"],
+                    ["train", "--resume", "../theirs", "--epochs", "4"]):
+        done = program(*command, folder=folder / "elsewhere")
+        assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(folder / "elsewhere/p.npy"), nacre.load_run("ours").scores())
+    again = nacre.train(data, **{**options, "epochs": 4}, set={"sharpness": 2}).weights()
+    for name, values in nacre.load_run("theirs").weights().items():
+        np.testing.assert_array_equal(values, again[name])
+
+
+@pytest.mark.parametrize("text, arguments, says", [
+    ("x = 1", [], "defines no model"),
+    ("x = ", [], "wrong.py, line 1: invalid syntax"),
+    (MODELS, [], "defines the models py_gcn or py_gat (say which: --model wrong.py:py_gcn)"),
+    (MODELS, [":py-gcm"], "unknown model 'py-gcm' (did you mean 'py_gcn'"),
+    (MODELS.replace("lin", "lin", 1).replace("symmetric_norm(x)", "symmetric(x)"), [":py_gcn"], "line 9: AttributeError"),
+    ("import nothing_here", [], "ModuleNotFoundError"),
+])
+def test_wrong_files(folder, text, arguments, says):
+    (folder / "wrong.py").write_text(text)
+    done = program("train", "--data=twin:cora", f"--model=wrong.py{''.join(arguments)}", "--no-checkpoint", folder=folder)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+
+
+def test_no_package(folder, monkeypatch, tmp_path):
+    """If the interpreter does not have the package, the program must say what is missing."""
+    if "NACRE_PROGRAM" not in os.environ:
+        pytest.skip("python -m nacre has the package")
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$1" "$2" "" "$4" "$5"\n')
+    bare.chmod(0o755)
+    monkeypatch.setenv("NACRE_PYTHON", str(bare))
+    done = program("train", "--data=twin:cora", "--model=gated.py")
+    assert done.returncode == 2 and "needs the Python package nacre (install it" in done.stderr
+    monkeypatch.setenv("NACRE_PYTHON", "/absent/python")
+    done = program("train", "--data=twin:cora", "--model=gated.py")
+    assert done.returncode == 2 and "NACRE_PYTHON" in done.stderr
+    assert program("train", "--data=twin:cora", "--model=absent.py").returncode == 2
+
+
+def test_a_library_of_models(graph):
+    """The C++ example, built as a shared library, must work in the program and the package."""
+    library = os.environ.get("NACRE_MODEL_LIBRARY")
+    if not library:
+        pytest.skip("NACRE_MODEL_LIBRARY does not name a library")
+    done = program("train", "--data=twin:cora", *words({**SMALL, "model": library}), "--no-checkpoint")
+    assert done.returncode == 0, done.stderr
+    run = nacre.train(graph, **{**SMALL, "model": library})
+    assert run.result["model"] == "gated-mean"
+    assert run.config["model"]["file"] == f"{library}:gated-mean"
+    assert run.predict().shape == (60,)

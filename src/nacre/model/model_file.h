@@ -1,0 +1,31 @@
+// This file loads models from files that are named when the program runs: shared libraries, and
+// files written in Python.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace nacre {
+
+// Returns whether the text names a file of models: its path, which ends in .so or .py, perhaps with
+// the name of one of its models behind it (my_model.py:gated_mean).
+bool names_model_file(const std::string& text);
+
+// Loads the file that the text names, and returns the name of its model. A shared library is loaded
+// once; a Python file is run again each time, because it may have changed. Throws UserError if the
+// file cannot be loaded, or if it has several models and the text does not say which.
+std::string load_model_file(const std::string& text);
+
+// Returns what load_model_file() takes to find a registered model again, or an empty text if no
+// file is known that it came from.
+std::string file_of_model(const std::string& model);
+// Records the file that a registered model came from.
+void set_file_of_model(const std::string& model, const std::string& text);
+
+// Runs a Python file, whose models must be in the registry afterwards, and returns their names.
+using PythonModels = std::function<std::vector<std::string>(const std::string& path)>;
+// Sets how Python files are run. Without it, load_model_file() refuses them.
+void set_python_models(PythonModels run);
+
+}  // namespace nacre

@@ -1,0 +1,58 @@
+// SampleGroups: group-based in-turn pipelining (DAHA). The samples of many batches, also of several
+// epochs, are drawn together before the first of them is loaded. Only the samples are kept
+// meanwhile, no features. If a device draws beside the host (Sampler::draw_with()), the device
+// takes batches from the front of a group and the host from its back, until they meet. Only files
+// of this room include this header.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "nacre/schedule/batch_job.h"
+
+namespace nacre {
+
+// Only one thread at a time may call the functions.
+class SampleGroups {
+ public:
+  // `order` is that of the loader.
+  SampleGroups(LoaderContext& context, BatchOrder order) : context_(context), order_(std::move(order)) {}
+
+  // Makes batch `first` of `epoch` the next one that is taken; `more` epochs follow this one.
+  // Samples of other batches are dropped.
+  void begin(uint64_t epoch, int64_t first, int64_t more);
+  // Says how many epochs follow `epoch`, which begins. Its first batches may have been taken.
+  void go_on(uint64_t epoch, int64_t more) { end_epoch_ = epoch + 1 + static_cast<uint64_t>(more); }
+  // Returns whether the next batch is drawn.
+  bool has_next() const { return !samples_.empty(); }
+  // Draws the next group, with all threads: as many batches as LoaderOptions::group says, or those
+  // that are left.
+  void draw();
+  Sample take();
+
+ private:
+  // One batch of a group.
+  struct Draw {
+    int64_t index;
+    Sample* to;
+  };
+  void make_samplers(size_t threads);
+  void draw_all(uint64_t epoch, const std::vector<Draw>& draws);
+  void draw_one(BatchSampler& sampler, uint64_t epoch, const Draw& draw);
+
+  LoaderContext& context_;
+  BatchOrder order_;
+  // the epoch of the next batch, and the first epoch that never comes
+  uint64_t epoch_ = 0, end_epoch_ = 1;
+  // number of the next batch in its epoch
+  int64_t next_ = 0;
+  // samples of the next batch and of the batches after it
+  std::deque<Sample> samples_;
+  // One for each thread. If a device and the host draw together, the first one is the device's.
+  std::vector<std::unique_ptr<BatchSampler>> samplers_;
+  bool together_ = false;
+};
+
+}  // namespace nacre

@@ -1,0 +1,27 @@
+// The schedules of mini-batches that a run can follow (--schedule). Their names are those of the
+// schedules that nacre plan shows (schedule/epg/named.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nacre/train/config.h"
+
+namespace nacre {
+
+// The largest number of epochs whose batches are sampled together with --schedule in-turn.
+inline constexpr int64_t kGroupEpochs = 4;
+
+// Throws a UserError that says what to do if no run follows the schedule of `config`, or none on
+// such a device or with these settings.
+void check_batch_schedule(const RunConfig& config, bool gpu);
+// Returns whether a run on such a device can follow the schedule of this name.
+bool can_follow(const std::string& name, bool gpu);
+
+// Returns whether the schedule of `config` settles the option, which must then not be given beside
+// it.
+bool settles(const RunConfig& config, const std::string& option);
+// Sets the options that the schedule settles.
+void follow_schedule(RunConfig& config);
+
+}  // namespace nacre
