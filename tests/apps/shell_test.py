@@ -68,7 +68,8 @@ class Completions(cli.CliTest):
         self.write("nacre.fish", self.ok("completions", "fish").out)
         line = "source nacre.fish; complete -C 'nacre train --optimizer ad'"
         done = subprocess.run(["fish", "--no-config", "-c", line], cwd=self.dir, capture_output=True, text=True)
-        self.assertEqual(done.stdout.split(), ["adam", "adamw"])
+        # fish prints the description of the option behind each word.
+        self.assertEqual(done.stdout.splitlines(), ["adam\tadam, adamw or sgd", "adamw\tadam, adamw or sgd"])
 
     def test_wrong_usage(self):
         self.refused("completions", says="SHELL is missing")
