@@ -26,7 +26,7 @@ namespace nacre::cli {
 namespace {
 
 constexpr double kLongTimeout = 1e6;  // a timeout must be shorter than this many seconds
-constexpr double kEndLimit = 8;       // seconds that a process may take to end after MPI has ended
+constexpr double kEndLimit = 30;      // seconds that a process may take to end after MPI has ended
 
 RankedModel* ranked(VertexModel& session) { return dynamic_cast<RankedModel*>(&session); }
 

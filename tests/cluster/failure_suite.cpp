@@ -24,7 +24,7 @@ void expect_failure(const std::vector<Ending>& endings, int rank, const std::str
   }
 }
 
-// Some calls of every kind; `before(i)` is called before call i.
+// Makes calls of every kind, and calls before(i) before call i.
 void make_calls(Communicator& own, const std::function<void(int)>& before) {
   for (int i = 0; i < 12; i += 4) {
     before(i);

@@ -30,7 +30,7 @@ Ending run_body(Communicator& own, const RankBody& body) {
   return ending;
 }
 
-// splitmix64
+// This is the generator splitmix64.
 uint64_t Dice::next() {
   uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;

@@ -9,7 +9,7 @@
 namespace nacre {
 namespace {
 
-// Numbers of very different size, so that another order of additions gives other bits.
+// Returns numbers of very different size, so that another order of additions gives other bits.
 template <class T>
 std::vector<T> numbers(int rank, int64_t count) {
   Dice dice(rank * 1000 + static_cast<uint64_t>(count));

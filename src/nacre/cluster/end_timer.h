@@ -2,45 +2,102 @@
 // itself, and the launcher would wait for it for ever, but the system kills stopped processes, too.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <ctime>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 namespace nacre {
 
+// While the process runs, a thread puts the clock off again and again. So a process that is stopped
+// is killed soon, and one that is only slow has all of its time.
 class EndTimer {
  public:
-  // Kills the process after `seconds` unless the object is destroyed before. Does nothing if the
-  // system refuses timers.
-  explicit EndTimer(double seconds) {
+  // Seconds after which a process that is stopped has been killed.
+  static constexpr double kStopped = 5;
+
+  // Kills the process after `seconds`, or after kStopped seconds in which it was stopped, unless
+  // the object is destroyed before. Does nothing if the system refuses timers.
+  explicit EndTimer(double seconds) : state_(std::make_shared<State>()) {
     sigevent event{};
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = SIGKILL;
-    made_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
-    if (made_) set(seconds);
+    if (timer_create(CLOCK_MONOTONIC, &event, &state_->timer) != 0) {
+      state_->over = true;
+      return;
+    }
+    state_->set(seconds);
+    try {
+      std::thread([state = state_] { state->run(); }).detach();
+    } catch (const std::system_error&) {
+      // Without a thread, the clock runs for all of the time.
+    }
   }
   ~EndTimer() {
-    if (made_) timer_delete(timer_);
+    if (!kept_) state_->stop();
   }
   EndTimer(const EndTimer&) = delete;
   EndTimer& operator=(const EndTimer&) = delete;
 
-  // Kills the process `seconds` after this call, even if this object has been destroyed.
+  // Kills the process `seconds` after this call, or after kStopped seconds in which it was stopped,
+  // even if this object has been destroyed.
   void keep(double seconds) {
-    if (made_) set(seconds);
-    made_ = false;
+    kept_ = true;
+    state_->set(seconds);
   }
 
  private:
-  void set(double seconds) {
-    itimerspec when{};
-    when.it_value.tv_sec = static_cast<time_t>(seconds);
-    when.it_value.tv_nsec =
-        static_cast<decltype(when.it_value.tv_nsec)>((seconds - static_cast<double>(when.it_value.tv_sec)) * 1e9);
-    timer_settime(timer_, 0, &when, nullptr);
-  }
+  using Clock = std::chrono::steady_clock;
 
-  timer_t timer_{};
-  bool made_ = false;
+  struct State {
+    // Seconds between two moments at which the thread puts the clock off.
+    static constexpr double kStep = 0.5;
+
+    std::mutex mutex;  // guards the members below
+    std::condition_variable changed;
+    bool over = false;
+    timer_t timer{};
+    Clock::time_point end;
+
+    void set(double seconds) {
+      const std::lock_guard lock(mutex);
+      if (over) return;
+      end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+      put_off(seconds);
+    }
+    void stop() {
+      const std::lock_guard lock(mutex);
+      if (over) return;
+      over = true;
+      timer_delete(timer);
+      changed.notify_all();
+    }
+    void run() {
+      std::unique_lock lock(mutex);
+      while (!over) {
+        const double left = std::chrono::duration<double>(end - Clock::now()).count();
+        put_off(std::min(left, kStopped));
+        changed.wait_for(lock, std::chrono::duration<double>(kStep), [&] { return over; });
+      }
+    }
+    // Lets the clock ring after `seconds`.
+    void put_off(double seconds) {
+      const double positive = std::max(seconds, 1e-3);  // 0 would switch the clock off
+      itimerspec when{};
+      when.it_value.tv_sec = static_cast<time_t>(positive);
+      when.it_value.tv_nsec =
+          static_cast<decltype(when.it_value.tv_nsec)>((positive - static_cast<double>(when.it_value.tv_sec)) * 1e9);
+      timer_settime(timer, 0, &when, nullptr);
+    }
+  };
+
+  std::shared_ptr<State> state_;
+  bool kept_ = false;
 };
 
 }  // namespace nacre

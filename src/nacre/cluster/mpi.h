@@ -74,7 +74,7 @@ class MpiRanks {
 
  private:
   std::shared_ptr<PacketHub> hub_;
-  double exits_within_ = 0;  // 0: nothing was promised
+  double exits_within_ = 0;  // seconds of promise_to_exit(); 0 if it was not called
   int teller_ = -1;          // rank that prints the failure that run() or close() has thrown
 };
 

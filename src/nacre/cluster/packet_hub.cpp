@@ -13,11 +13,12 @@ namespace {
 
 using Microseconds = std::chrono::microseconds;
 
-// Processes often share cores. So a thread that waits yields at once, and soon sleeps.
+// Processes often share cores. So a thread that waits for packets yields its core at once, and
+// sleeps if it has yielded this many times.
 constexpr int kYields = 20;
-constexpr int kLongestSleep = 500;    // microseconds of a rank that waits
-constexpr int kLongestPause = 5000;   // microseconds of the helper
-constexpr double kLookSeconds = 0.5;  // between two looks at other processes
+constexpr int kLongestSleep = 500;    // microseconds that a rank sleeps at most while it waits
+constexpr int kLongestPause = 5000;   // microseconds that the helper sleeps at most
+constexpr double kLookSeconds = 0.5;  // seconds between two looks at other processes
 constexpr double kFlushSeconds = 2;
 
 int doubled(int first, int times, int most) { return std::min(most, first << std::min(times, 16)); }

@@ -31,11 +31,14 @@ namespace {
 constexpr int kTag = 1;
 constexpr int kReceivesAtOnce = 32;
 // Seconds that MPI may take to start, in addition to the timeout of the ranks, and seconds that it
-// may take to end.
+// may take to end. The processes of a busy machine may be slow to end.
 constexpr double kStartLimit = 8;
-constexpr double kCloseLimit = 8;
+constexpr double kCloseLimit = 30;
 // Seconds that MPI may take to end while another process of this machine is seen to be stopped.
+// This is shorter than EndTimer::kStopped, so that a message says which rank it is.
 constexpr double kStoppedLimit = 4;
+// Seconds between two looks at the other processes of this machine while MPI ends.
+constexpr double kLookStep = 0.25;
 // Seconds between the moments at which two ranks end that have waited too long for the start or the
 // end of MPI. The first one prints a message, and the launcher ends the others.
 constexpr double kBetweenRanks = 0.3;
@@ -49,24 +52,18 @@ void check(int code, int peer, const char* call) {
   throw TransportError(peer, std::string(call) + " failed: " + text);
 }
 
-// Calls functions that may end the process if the object is not destroyed in time. This is needed
-// because MPI waits for ever for a process that is stopped, or that dies at the wrong moment.
+// Calls `look` with the seconds since its start again and again until the object is destroyed. The
+// function may end the process. This is needed because MPI waits for ever for a process that is
+// stopped, or that dies at the wrong moment.
 class Watchdog {
  public:
-  struct Alarm {
-    double seconds = 0;  // after the start of the watchdog
-    std::function<void()> act;
-  };
-
-  // `alarms` are in the order of their times. The last one must end the process.
-  explicit Watchdog(std::vector<Alarm> alarms)
-      : thread_([this, began = std::chrono::steady_clock::now(), alarms = std::move(alarms)] {
+  // The first look is taken after `first` seconds.
+  Watchdog(double first, std::function<void(double)> look)
+      : thread_([this, first, look = std::move(look)] {
+          const auto began = std::chrono::steady_clock::now();
           std::unique_lock lock(mutex_);
-          for (const Alarm& alarm : alarms) {
-            const auto when = began + std::chrono::duration<double>(alarm.seconds);
-            if (changed_.wait_until(lock, when, [&] { return over_; })) return;
-            alarm.act();
-          }
+          for (double pause = first; !over_after(lock, pause); pause = kLookStep)
+            look(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
         }) {}
   ~Watchdog() {
     {
@@ -80,6 +77,10 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
  private:
+  bool over_after(std::unique_lock<std::mutex>& lock, double seconds) {
+    return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return over_; });
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
@@ -187,19 +188,21 @@ class MpiTransport final : public Transport {
 void MpiTransport::close(double exits_within) {
   const double later = kBetweenRanks * rank_;
   EndTimer timer(kCloseLimit + later + 1);
-  const auto end_for = [this](const std::string& who, double limit) {
-    std::fprintf(stderr, "nacre: %s has not ended within %g s after the end of the run\n", who.c_str(), limit);
-    end_all(1);
-  };
   std::optional<Watchdog> watchdog;
-  watchdog.emplace(
-      std::vector<Watchdog::Alarm>{{kStoppedLimit + later,
-                                    [&] {
-                                      const int stopped = neighbours_.stopped();
-                                      if (stopped >= 0)
-                                        end_for("rank " + std::to_string(stopped) + ": it", kStoppedLimit);
-                                    }},
-                                   {kCloseLimit + later, [&] { end_for("MPI: one of the processes", kCloseLimit); }}});
+  watchdog.emplace(kLookStep, [this, later, seen = -1, since = 0.0](double now) mutable {
+    const int stopped = neighbours_.stopped();
+    if (stopped != seen) since = now;
+    seen = stopped;
+    const bool too_long = seen >= 0 && now - since > kStoppedLimit + later;
+    if (!too_long && now < kCloseLimit + later) return;
+    // A rank before this one that has ended has printed the message, unless MPI has ended for it.
+    // In both cases the launcher or the system ends the other processes.
+    if (too_long && neighbours_.gone_before()) return;
+    std::fprintf(stderr, "nacre: %s has not ended within %g s after the end of the run\n",
+                 too_long ? ("rank " + std::to_string(seen) + ": it").c_str() : "MPI: one of the processes",
+                 too_long ? kStoppedLimit : kCloseLimit);
+    end_all(1);
+  });
   MPI_Comm_free(&comm_);
   MPI_Finalize();
   watchdog.reset();
@@ -236,13 +239,11 @@ Transport* start(double timeout) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const double limit = timeout + kStartLimit;
   const double later = rank != nullptr ? kBetweenRanks * std::atoi(rank) : 0;
-  const Watchdog watchdog(
-      {{limit + later, [limit] {
-          std::fprintf(stderr, "nacre: MPI: the processes have not met within %g s; one of them does not answer\n",
-                       limit);
-          std::fflush(stderr);
-          _exit(1);
-        }}});
+  const Watchdog watchdog(limit + later, [limit](double) {
+    std::fprintf(stderr, "nacre: MPI: the processes have not met within %g s; one of them does not answer\n", limit);
+    std::fflush(stderr);
+    _exit(1);
+  });
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), -1, "MPI_Init_thread");
   if (provided < MPI_THREAD_SERIALIZED) throw TransportError(-1, "this MPI cannot be called from several threads");

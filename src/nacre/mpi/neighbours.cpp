@@ -71,6 +71,13 @@ bool Neighbours::gone(int rank) const {
   return !state || state->started != cards_[rank].started || state->state == 'Z' || state->state == 'X';
 }
 
+bool Neighbours::gone_before() const {
+  for (int r = 0; r < rank_; ++r) {
+    if (gone(r)) return true;
+  }
+  return false;
+}
+
 int Neighbours::stopped() const {
   for (int r = 0; r < static_cast<int>(cards_.size()); ++r) {
     if (r == rank_ || !is_near(r)) continue;
