@@ -122,13 +122,23 @@ SampleRequest::SampleRequest(const std::vector<std::string>& words) {
 
 std::string options_text(const std::string& command) { return Described(command).app.help(); }
 
-std::vector<std::string> option_names(const std::string& command) {
+namespace {
+
+// Returns the long names of all options of a command, or of those that take no value.
+std::vector<std::string> long_names(const std::string& command, bool flags_only) {
   const Described described(command);
   std::vector<std::string> names;
   for (const CLI::Option* option : described.app.get_options()) {
+    if (flags_only && option->get_items_expected_max() > 0) continue;
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
 }
+
+}  // namespace
+
+std::vector<std::string> option_names(const std::string& command) { return long_names(command, false); }
+
+std::vector<std::string> flag_names(const std::string& command) { return long_names(command, true); }
 
 }  // namespace nacre::cli

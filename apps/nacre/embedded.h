@@ -96,5 +96,8 @@ PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& da
 std::string options_text(const std::string& command);
 // Returns the long names of these options, for example "--epochs".
 std::vector<std::string> option_names(const std::string& command);
+// Returns the long names of those of these options that take no value, for example
+// "--deterministic".
+std::vector<std::string> flag_names(const std::string& command);
 
 }  // namespace nacre::cli

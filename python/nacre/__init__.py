@@ -29,4 +29,4 @@ __all__ = ["Batch", "Block", "Estimator", "Graph", "Model", "ModelOptions", "Nap
            "stack_layers", "train", "wandb_logger"]
 
 _core.set_log(_logging.getLogger("nacre").log)
-_atexit.register(_core.set_log, None)
+_atexit.register(_core.end_interpreter)

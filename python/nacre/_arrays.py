@@ -1,6 +1,7 @@
 """Turns arrays of any library into NumPy arrays, without copies where that is possible."""
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from ._core import UserError
 def to_numpy(value: Any, where: str) -> np.ndarray:
     """Returns a NumPy array of the values. NumPy arrays, and arrays of other libraries in host
     memory that know DLPack, are not copied. `where` names the argument in error messages."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise UserError(f"{where}: has masked values (fill them first)")
     if isinstance(value, np.ndarray):
         return value
     if getattr(value, "requires_grad", False):
@@ -37,6 +40,8 @@ def to_numpy(value: Any, where: str) -> np.ndarray:
 def integers(value: Any, where: str) -> np.ndarray:
     """Returns a contiguous, one-dimensional array of int64."""
     array = to_numpy(value, where)
+    if array.ndim > 1 and array.size != max(array.shape):
+        raise UserError(f"{where}: has the shape {list(array.shape)}; one dimension is needed")
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
@@ -57,18 +62,40 @@ def floats(value: Any, where: str, dims: int) -> np.ndarray:
         array = array.reshape(-1)
     if array.ndim != dims:
         raise UserError(f"{where}: has the shape {list(array.shape)}; {dims} dimensions are needed")
-    return np.ascontiguousarray(array, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what becomes infinite is refused later, with its place
+        return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def chosen(value: Any, where: str, num_nodes: int | None) -> np.ndarray | None:
+def whole(value: Any, where: str) -> int:
+    """Returns a whole number from 0 on that a C++ int64 holds."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise UserError(f"{where}: {value!r} is not a whole number") from None
+    if not 0 <= number < 2 ** 63:
+        raise UserError(f"{where}: {number} is out of range")
+    return number
+
+
+def chosen(value: Any, where: str, num_nodes: int) -> np.ndarray | None:
     """Returns the ids of the nodes that a mask (one truth value for each node) or a list of ids
-    chooses."""
+    chooses. Masks may also be written as 0 and 1."""
     if value is None:
         return None
     array = to_numpy(value, where)
     if array.dtype != np.bool_:
-        return integers(array, where)
-    if num_nodes is not None and array.shape != (num_nodes,):
+        if not _is_mask(array, num_nodes):
+            return integers(array, where)
+        array = array.astype(bool)
+    if array.shape != (num_nodes,):
         raise UserError(f"{where}: has the shape {list(array.shape)}, but the graph has {num_nodes:,} nodes "
                         "(give one truth value for each node, or the ids of nodes)")
     return np.flatnonzero(array).astype(np.int64)
+
+
+def _is_mask(array: np.ndarray, num_nodes: int) -> bool:
+    """Returns whether numbers can only be meant as truth values: there is a 0 or a 1 for each node.
+    Among ids, one of the two would occur twice, unless there are at most two nodes."""
+    if array.shape != (num_nodes,) or array.dtype.kind not in "iu" or not np.isin(array, (0, 1)).all():
+        return False
+    return num_nodes > 2 or array.dtype == np.uint8

@@ -3,6 +3,7 @@ needed: objects are recognised by what they can do."""
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from typing import Any
 
@@ -27,6 +28,8 @@ class Source:
     edge_type: Any = None
     num_nodes: int | None = None
     name: str | None = None
+    class_names: list[str] | None = None
+    num_classes: int | None = None
     node_ids: list[Any] | None = None  # what another library calls the nodes
     # If there are several kinds of nodes, these hold the number of nodes of each kind by its name,
     # the features of each kind or None, and for each edge type the kind it leads from, its name,
@@ -38,11 +41,19 @@ class Source:
     def overridden_by(self, other: Source) -> Source:
         """Returns this source with everything that `other` gives."""
         values = {field.name: getattr(other, field.name) for field in dataclasses.fields(other)}
-        return dataclasses.replace(self, **{name: value for name, value in values.items() if value is not None})
+        given = {name: value for name, value in values.items() if value is not None}
+        if "y" in given:
+            given |= {"class_names": None, "num_classes": None}
+        return dataclasses.replace(self, **given)
 
 
 def source_of(value: Any) -> Source:
-    """Returns the parts of whatever was given as the edges of a graph."""
+    """Returns what `value`, which was given as the edges of a graph, holds: edges and, in objects
+    of other libraries, also features, labels and splits."""
+    if hasattr(value, "_data") and type(value).__module__ == "nacre._graph":
+        return from_nacre(value)
+    if isinstance(value, (str, bytes, os.PathLike)):
+        raise UserError(f"edge_index: {os.fsdecode(value)!r} is a path (nacre.load() reads files)")
     if hasattr(value, "tocoo"):
         return from_scipy(value)
     if hasattr(value, "nodes") and hasattr(value, "edges") and hasattr(value, "is_directed"):
@@ -58,11 +69,28 @@ def source_of(value: Any) -> Source:
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return Source(src=value[0], dst=value[1])
     array = to_numpy(value, "edge_index")
+    if array.dtype.kind == "O":
+        raise UserError(f"edge_index: a {type(value).__name__} is no array of edges (help(nacre.Graph) lists what is taken)")
     if array.ndim == 2 and array.shape[0] == 2:
         return Source(src=array[0], dst=array[1])
     remedy = "it has a row for each edge: give edge_index.T" if array.ndim == 2 and array.shape[1] == 2 else \
         "give the sources in the first row and the destinations in the second"
     raise UserError(f"edge_index: has the shape {list(array.shape)} instead of [2, number of edges] ({remedy})")
+
+
+def from_nacre(graph: Any) -> Source:
+    """Returns the parts of a nacre.Graph."""
+    src, dst = graph.edge_index
+    found = Source(src=src, dst=dst, x=graph.x, y=graph.y, train=graph.train_idx, val=graph.val_idx, test=graph.test_idx,
+                   edge_weight=graph.edge_weight, edge_type=graph.edge_type, num_nodes=graph.num_nodes, name=graph.name,
+                   class_names=graph.class_names or None, num_classes=graph.num_classes or None,
+                   node_ids=graph.node_ids)
+    if graph.node_types:
+        kinds, starts = graph.node_types, graph.node_offsets
+        found.kinds = {kind: starts[k + 1] - starts[k] for k, kind in enumerate(kinds)}
+        found.kind_x = dict(zip(kinds, graph.type_x))
+        found.relations = graph.relations
+    return found
 
 
 def from_scipy(matrix: Any) -> Source:

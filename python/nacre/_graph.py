@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import tempfile
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from ._arrays import chosen, floats, integers, to_numpy
+from ._arrays import chosen, floats, integers, to_numpy, whole
 from ._convert import Source, source_of
 from ._core import UserError
 from ._options import words
@@ -19,7 +21,8 @@ class Graph:
     edge_index is an array of shape [2, E] whose rows are the sources and the destinations of the
     edges (messages flow from the source to the destination), a pair of such arrays, or an object of
     another library: a SciPy sparse matrix, a networkx graph, a torch_geometric Data or HeteroData
-    object, a dgl graph, or a table of edges (pandas, Arrow). Nodes are numbered from 0.
+    object, a dgl graph, or a table of edges (pandas, Arrow). Nodes are numbered from 0. Another
+    Graph may be given, too; the other arguments then replace parts of it.
 
     x             features, one row for each node; float32 in C order is not copied
     y             classes, one for each node: numbers from 0 (-1 = unlabelled), words, or rows of 0
@@ -36,6 +39,8 @@ class Graph:
     split_seed=1, undirected=True, features="degree", ignore_edge_weights=True, ….
 
     Arrays that are not copied must not be changed while the graph is used.
+
+    A graph can be pickled, and so be passed to another process; the copy owns its memory.
     """
 
     def __init__(self, edge_index: Any, x: Any = None, y: Any = None, *, train_mask: Any = None, val_mask: Any = None,
@@ -157,6 +162,18 @@ class Graph:
         """The ids of the test nodes, a read-only view."""
         return self._data.test
 
+    def __copy__(self) -> Graph:
+        return self  # a graph does not change
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        return self
+
+    def __reduce__(self) -> Any:
+        with tempfile.TemporaryDirectory(prefix="nacre-graph-") as folder:
+            path = pathlib.Path(folder, "graph.nacre")
+            self._data.save(str(path))
+            return _restored, (path.read_bytes(), self.name, self.node_ids)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the graph as a .nacre file, which nacre.load() and the command line read."""
         name = os.fspath(path)
@@ -200,6 +217,29 @@ class Graph:
                 f"{self.num_features:,} features{classes}>")
 
 
+def _restored(file: bytes, name: str, node_ids: list[Any] | None) -> Graph:
+    """Returns a graph that was pickled."""
+    with tempfile.TemporaryDirectory(prefix="nacre-graph-") as folder:
+        path = pathlib.Path(folder, "graph.nacre")
+        path.write_bytes(file)
+        graph = Graph._of(_core.restore(str(path), name))
+    graph.node_ids = node_ids
+    return graph
+
+
+def graph_of(value: Any) -> Graph:
+    """Returns the graph that was given: as a Graph, as a path or the name of a twin, or as what
+    Graph() makes a graph of."""
+    if isinstance(value, Graph):
+        return value
+    return load(value) if is_path(value) else Graph(value)
+
+
+def is_path(value: Any) -> bool:
+    """Returns whether the value is what nacre.load() takes."""
+    return isinstance(value, (str, bytes, os.PathLike))
+
+
 def load(path: str | os.PathLike[str], **options: Any) -> Graph:
     """Reads a data set: a file or folder of any layout that the command line knows (docs/data.md),
     or a generated twin such as "twin:cora". Further settings are the data options of the command
@@ -224,7 +264,7 @@ def _classes(y: Any, parts: _core.Parts) -> None:
         names, codes = np.unique(array[~missing].astype(str), return_inverse=True)
         labels = np.full(len(array), -1, dtype=np.int32)
         labels[~missing] = codes
-        parts.class_names = [str(name) for name in names]
+        parts.class_names = [_utf8(str(name)) for name in names]
         parts.y = labels
         return
     if array.dtype.kind == "f":
@@ -238,21 +278,27 @@ def _classes(y: Any, parts: _core.Parts) -> None:
     parts.y = np.ascontiguousarray(array, dtype=np.int32)
 
 
+def _utf8(text: str) -> str:
+    """Returns the text with a mark in the place of characters that UTF-8 cannot write."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _make(source: Source, num_classes: int | None, options: dict[str, Any]) -> _core.GraphData:
     parts = _core.Parts()
     parts.src, parts.dst = integers(source.src, "edge_index[0]"), integers(source.dst, "edge_index[1]")
     if source.name is not None:
-        parts.name = str(source.name)
-    num_nodes = source.num_nodes
+        parts.name = _utf8(str(source.name))
     if source.x is not None:
         parts.x = floats(source.x, "x", 2)
-        num_nodes = len(parts.x) if num_nodes is None else num_nodes
     if source.y is not None:
         _classes(source.y, parts)
-    if num_nodes is not None:
-        parts.num_nodes = int(num_nodes)
-    if num_classes is not None:
-        parts.num_classes = int(num_classes)
+    if source.class_names:
+        parts.class_names = source.class_names
+    if source.num_nodes is not None:
+        parts.num_nodes = whole(source.num_nodes, "num_nodes")
+    if num_classes is not None or source.num_classes is not None:
+        parts.num_classes = whole(source.num_classes if num_classes is None else num_classes, "num_classes")
+    num_nodes = _core.count_nodes(parts)
     if source.kinds is not None:
         kinds = list(source.kinds)
         given = source.kind_x or {}

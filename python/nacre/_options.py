@@ -5,7 +5,16 @@ import functools
 import os
 from typing import Any
 
+import numpy as np
+
 from . import _core
+from ._core import UserError
+
+
+@functools.lru_cache(maxsize=None)
+def flags(command: str) -> frozenset[str]:
+    """Returns those of these names that take no value."""
+    return frozenset(_core.flag_names(command))
 
 
 @functools.lru_cache(maxsize=None)
@@ -26,8 +35,8 @@ def text(value: Any) -> str:
         return ",".join(sorted(text(item) for item in value))
     if hasattr(value, "folder"):  # the value is a run
         value = value.folder
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    if isinstance(value, (os.PathLike, bytes)):
+        return os.fsdecode(value)
     return str(value)
 
 
@@ -36,21 +45,29 @@ def words(command: str, options: dict[str, Any]) -> list[str]:
     for "not given"; True and False switch flags. For an option --no-NAME, NAME=False
     means the same as no_NAME=True."""
     known = names(command)
+    switches = flags(command)
     result: list[str] = []
     for key, value in options.items():
         name = "--" + key.replace("_", "-")
         off = "--no-" + name[2:]
         if value is None:
             continue
+        if isinstance(value, np.bool_):
+            value = bool(value)
+        if name == "--resume" and not isinstance(value, bool):
+            result += [name, text(value)]
+            continue
+        if not isinstance(value, bool) and (name in switches or name not in known and off in switches):
+            raise UserError(f"{name}: {value!r} does not switch it on or off (give True or False)")
         if isinstance(value, bool):
+            if name in known and name not in switches:
+                raise UserError(f"{name}: {value} is not a value of this option")
             if name not in known and off in known:
                 name, value = off, not value
             if value or name not in known:  # an unknown name is refused by the C++ code
                 result.append(name)
         elif name == "--set" and isinstance(value, dict):
             result += [f"--set={knob}={text(number)}" for knob, number in value.items()]
-        elif name == "--resume":
-            result += [name, text(value)]
         else:
             result.append(f"{name}={text(value)}")
     return result

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from . import _core
-from ._graph import Graph, load
+from ._graph import graph_of
 from ._options import words
 
 
@@ -48,5 +48,4 @@ def plan(graph: Any, **options: Any) -> Plan:
     """Plans a run without running it. The settings are the options of nacre plan: model, layers,
     hidden, mode, fanout, device, plan, memory_limit, …. With device="cuda:typical", no GPU is
     needed."""
-    data = graph if isinstance(graph, Graph) else load(graph)
-    return Plan(_core.plan(data._data, words("train", options)))
+    return Plan(_core.plan(graph_of(graph)._data, words("train", options)))

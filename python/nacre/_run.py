@@ -7,18 +7,19 @@ import os
 import pathlib
 import shutil
 import tempfile
+import weakref
 from typing import Any, Callable, Iterable, Optional, Union
 
 import numpy as np
 
 from . import _core
 from ._core import UserError
-from ._graph import Graph
+from ._graph import Graph, graph_of, is_path
 from ._options import words
 
 Report = dict[str, Any]
 Callback = Callable[[Report], Optional[bool]]
-Data = Union[Graph, str, "os.PathLike[str]", None]
+Data = Union[Graph, str, "os.PathLike[str]", Any, None]
 
 
 class Run:
@@ -30,8 +31,8 @@ class Run:
     """
 
     def __init__(self, folder: str, graph: Graph | None, result: dict[str, Any],
-                 temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
-        self.folder = folder
+                 temporary: _TemporaryFolder | None = None) -> None:
+        self.folder = os.path.abspath(folder)  # the program may change the current folder
         self.graph = graph
         self.result = result
         self._temporary = temporary
@@ -41,7 +42,9 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """One dictionary for each epoch, as metrics.jsonl holds them: epoch, loss, lr, seconds and
         the scores train, val and test."""
-        lines = pathlib.Path(self.config.get("output", {}).get("metrics", f"{self.folder}/metrics.jsonl"))
+        named = self.config.get("output", {}).get("metrics")
+        started_in = self.config.get("data", {}).get("folder", "")
+        lines = pathlib.Path(started_in, named) if named else pathlib.Path(self.folder, "metrics.jsonl")
         return [json.loads(line) for line in lines.read_text().splitlines()]
 
     @functools.cached_property
@@ -105,6 +108,11 @@ class Run:
         self._models[embeddings] = _core.Predictor(graph, self.folder, device, embeddings)
         return self._models[embeddings]
 
+    def __reduce__(self) -> Any:
+        folder = pathlib.Path(self.folder)
+        files = {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+        return _restored, (files, self.graph, self.result)
+
     def __repr__(self) -> str:
         place = "" if self._temporary is not None else f" in {self.folder}"
         if not self.result:
@@ -117,7 +125,8 @@ def train(graph: Data = None, *, callback: Callback | Iterable[Callback] | None 
           **options: Any) -> Run:
     """Plans and trains a model, and returns the run.
 
-    graph     a Graph, or what nacre.load() takes; may be left out with resume or config
+    graph     a Graph, what nacre.load() takes or what Graph() takes; may be left out with resume or
+              config
     callback  a function, or several, called after every epoch with a dictionary: epoch, loss, lr,
               seconds, train, val and test (None unless the epoch was evaluated). If one returns
               False, training ends, and the best weights are kept.
@@ -135,9 +144,11 @@ def train(graph: Data = None, *, callback: Callback | Iterable[Callback] | None 
     if "data" in options:
         raise UserError("--data: give the data as the first argument of nacre.train()")
     if options.get("checkpoint") is None and options.get("resume") is None:
-        temporary = tempfile.TemporaryDirectory(prefix="nacre-run-", ignore_cleanup_errors=True)
+        temporary = _TemporaryFolder()
         options["checkpoint"] = temporary.name
-    calls = [] if callback is None else [callback] if callable(callback) else list(callback)
+    calls = _functions(callback)
+    if graph is not None and not is_path(graph):
+        graph = graph_of(graph)
     if isinstance(graph, Graph):
         data, arguments = graph._data, words("train", options)
     else:
@@ -164,14 +175,44 @@ def load_run(path: str | os.PathLike[str], graph: Graph | str | os.PathLike[str]
     folder = os.fspath(path)
     if not os.path.exists(os.path.join(folder, "config.json")):
         raise UserError(f"{folder}: is no run folder (it has no config.json)")
-    if graph is not None and not isinstance(graph, Graph):
-        graph = Graph._of(_core.load(words("load", {"data": graph})))
-    return Run(folder, graph, {})
+    return Run(folder, None if graph is None else graph_of(graph), {})
+
+
+def _restored(files: dict[str, bytes], graph: Graph | None, result: dict[str, Any]) -> Run:
+    """Returns a run that was pickled; its folder is temporary."""
+    temporary = _TemporaryFolder()
+    for name, content in files.items():
+        path = pathlib.Path(temporary.name, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return Run(temporary.name, graph, result, temporary)
+
+
+def _functions(callback: Callback | Iterable[Callback] | None) -> list[Callback]:
+    """Returns a list of the callbacks that were given."""
+    calls = [] if callback is None else [callback] if callable(callback) else callback
+    if not isinstance(calls, Iterable) or not all(callable(call) for call in calls):
+        raise UserError(f"callback: {callback!r} is no function and no list of functions")
+    return list(calls)
 
 
 def _call_all(calls: list[Callback], report: Report) -> bool:
     answers = [call(dict(report)) for call in calls]
-    return not any(answer is False for answer in answers)
+    return not any(isinstance(answer, (bool, np.bool_)) and not answer for answer in answers)
+
+
+class _TemporaryFolder:
+    """A folder that is removed with its last user, unless that is a process that was forked: the
+    folder then still belongs to the other process."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="nacre-run-")
+        self._finalizer = weakref.finalize(self, _remove, self.name, os.getpid())
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Bar:

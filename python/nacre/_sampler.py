@@ -7,8 +7,8 @@ from typing import Any, Iterator
 import numpy as np
 
 from . import _core
-from ._arrays import chosen
-from ._graph import Graph, load
+from ._arrays import chosen, whole
+from ._graph import Graph, graph_of
 from ._options import words
 
 
@@ -51,6 +51,7 @@ class Sampler:
 
     def __init__(self, graph: Graph, nodes: Any, shuffle: bool, drop_last: bool, options: dict[str, Any]) -> None:
         self._sampler = _core.Sampler(graph._data, words("sampler", options))
+        self._num_nodes = graph.num_nodes
         if nodes is None:
             self._nodes = graph.train_idx.astype(np.int64)
             if not len(self._nodes):
@@ -65,9 +66,9 @@ class Sampler:
         return len(self._nodes) // size + (1 if rest and not self._drop_last else 0)
 
     def sample(self, seeds: Any, epoch: int = 0, batch: int = 0) -> Batch:
-        """Returns the batch of these seeds, which must be distinct. The same seeds, epoch and
-        number of the batch give the same batch."""
-        drawn = self._sampler.sample(np.ascontiguousarray(seeds, dtype=np.int64), epoch, batch)
+        """Returns the batch of these seeds, ids of distinct nodes or truth values. The same seeds,
+        epoch and number of the batch give the same batch."""
+        drawn = self._sampler.sample(chosen(seeds, "seeds", self._num_nodes), whole(epoch, "epoch"), whole(batch, "batch"))
         blocks = [Block(drawn.edge_index(b), drawn.edges(b) if drawn.edges(b) is not None else np.empty(0, np.int64),
                         drawn.scale(b), drawn.num_src(b), drawn.num_dst(b)) for b in range(drawn.num_blocks)]
         return Batch(drawn.nodes.astype(np.int64), drawn.num_seeds, blocks, drawn.loss_scale)
@@ -101,4 +102,4 @@ def sampler(graph: Any, nodes: Any = None, *, shuffle: bool = True, drop_last: b
     fanout belongs to the hop next to the seeds, as in PyTorch Geometric. A batch depends only on
     the graph, the settings, the epoch and its number, whatever the number of threads.
     """
-    return Sampler(graph if isinstance(graph, Graph) else load(graph), nodes, shuffle, drop_last, options)
+    return Sampler(graph_of(graph), nodes, shuffle, drop_last, options)

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import to_numpy
-from ._graph import Graph, load
+from ._graph import graph_of
 from ._options import words
 
 
@@ -20,12 +20,13 @@ class Session:
             loss = session.step()
         print(session.evaluate())
 
-    The settings are those of nacre.train(). The same steps give the same weights as nacre.train()
-    with select="last".
+    The settings are those of nacre.train(), except those about files: a session writes none. The
+    same steps give the same weights as nacre.train() with select="last". Several threads may use a
+    session; they wait for one another.
     """
 
     def __init__(self, graph: Any, **options: Any) -> None:
-        self.graph = graph if isinstance(graph, Graph) else load(graph)
+        self.graph = graph_of(graph)
         self._loop = _core.OwnLoop(self.graph._data, words("train", options))
 
     @property

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "gil.h"
 #include "nacre/data/dataset.h"
 #include "nacre/data/load.h"
 #include "nacre/train/config.h"
@@ -31,6 +33,23 @@ struct GraphData {
 // UserError in such a child.
 void refuse_after_fork();
 
+// Does the work of one thread at a time, and gives the interpreter's lock up meanwhile. An object
+// whose functions several threads may call has one of these, so that one call waits for the other.
+class OneAtATime {
+ public:
+  // Returns what `work` returns. Throws UserError in a process that was forked.
+  template <class Work>
+  auto operator()(const Work& work) {
+    refuse_after_fork();
+    const GilRelease released;
+    const std::lock_guard lock(mutex_);
+    return work();
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
 // Returns a shared owner of a Python object. The last copy may be dropped on any thread.
 std::shared_ptr<void> keep_alive(nb::object object);
 
@@ -39,7 +58,8 @@ template <class NdArray>
 std::shared_ptr<void> keep_array(const NdArray& array) {
   return {new NdArray(array), [](void* p) {
             if (Py_IsInitialized() == 0) return;
-            const nb::gil_scoped_acquire gil;
+            const GilAcquire gil;
+            if (!gil.held()) return;
             delete static_cast<NdArray*>(p);
           }};
 }
@@ -56,16 +76,28 @@ nb::object view(const Array<T>& array) {
   return view(array.data(), {static_cast<size_t>(array.size())}, std::make_shared<Array<T>>(array));
 }
 
-// Returns a new NumPy array with a copy of the values.
+// Returns a copy of the values. Needs no lock.
 template <class T>
-nb::object copied(const T* data, std::vector<size_t> shape) {
+std::unique_ptr<T[]> copy_of(const T* data, const std::vector<size_t>& shape) {
   size_t size = 1;
   for (const size_t n : shape) size *= n;
   auto values = std::make_unique<T[]>(size);
   std::copy_n(data, size, values.get());
+  return values;
+}
+
+// Returns a NumPy array that owns the values.
+template <class T>
+nb::object owned(std::unique_ptr<T[]> values, const std::vector<size_t>& shape) {
   const nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
   T* memory = values.release();
   return nb::cast(nb::ndarray<nb::numpy, T>(memory, shape.size(), shape.data(), owner));
+}
+
+// Returns a new NumPy array with a copy of the values.
+template <class T>
+nb::object copied(const T* data, const std::vector<size_t>& shape) {
+  return owned(copy_of(data, shape), shape);
 }
 
 // Each of these functions adds a part of the module.

@@ -33,7 +33,8 @@ void refuse_after_fork() {
 std::shared_ptr<void> keep_alive(nb::object object) {
   return {object.release().ptr(), [](void* p) {
             if (Py_IsInitialized() == 0) return;  // the interpreter has ended
-            const nb::gil_scoped_acquire gil;
+            const GilAcquire gil;
+            if (!gil.held()) return;
             Py_DECREF(static_cast<PyObject*>(p));
           }};
 }
@@ -49,22 +50,29 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = NACRE_VERSION;
   // An exception that the program keeps until its end also keeps the graphs it came from.
   nb::set_leak_warnings(false);
-  pthread_atfork(nullptr, nullptr, [] { g_forked = g_used.load(); });
+  pthread_atfork(nullptr, nullptr, [] {
+    g_forked = g_used.load();
+    forget_other_threads();
+  });
   nacre::guard_mapped_files();
 
   m.def(
       "main",
       [](const std::vector<std::string>& arguments) {
+        refuse_after_fork();
         become_program();
         std::vector<const char*> words;
         for (const std::string& argument : arguments) words.push_back(argument.c_str());
         return nacre::cli::run_program(words);
       },
-      nb::arg("arguments"), nb::call_guard<nb::gil_scoped_release>(),
+      nb::arg("arguments"), nb::call_guard<GilRelease>(),
       "Runs the command line and returns its exit code. The process should end with that code.");
   m.def("options_text", &nacre::cli::options_text, nb::arg("command"),
         "Returns the options of 'train', 'load' or 'graph' as the command line describes them.");
   m.def("option_names", &nacre::cli::option_names, nb::arg("command"), "Returns the long names of these options.");
+  m.def("flag_names", &nacre::cli::flag_names, nb::arg("command"),
+        "Returns the long names of those of these options that take no value.");
+  m.def("end_interpreter", &end_interpreter, "The package calls this when the interpreter ends.");
   m.def("warnings", &nacre::warnings_so_far, "Returns all distinct warnings of this process so far.");
   m.def("num_threads", &nacre::num_threads, "Returns the number of threads that loops run on.");
   add_log(m);

@@ -74,12 +74,24 @@ struct Parts {
   std::vector<std::tuple<int, std::string, int>> relations;
 };
 
+constexpr int64_t kMostNodes = (int64_t{1} << 32) - 1;
+
+// Returns the number of nodes that edges imply if nothing else says how many there are.
+int64_t count_ends(const Parts& p) {
+  const int64_t most = std::max(largest(*p.src), largest(*p.dst));
+  if (most >= kMostNodes) {
+    throw UserError("edge_index", fmt::format("holds the node {}, but at most {} nodes fit", most, kMostNodes),
+                    "number the nodes from 0, or give a table of edges, whose ids may be words");
+  }
+  return most + 1;
+}
+
 int64_t count_nodes(const Parts& p) {
   if (p.num_nodes >= 0) return p.num_nodes;
   if (p.x) return rows_of(p.x->shape(0));
   if (p.y) return rows_of(p.y->shape(0));
   if (p.targets) return rows_of(p.targets->shape(0));
-  return std::max(largest(*p.src), largest(*p.dst)) + 1;
+  return count_ends(p);
 }
 
 void require_size(const std::string& where, int64_t given, int64_t wanted, const char* of) {
@@ -163,7 +175,7 @@ GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   refuse_after_fork();
   const cli::DataRequest request(words, cli::DataAre::in_memory);
   const int64_t num_nodes = count_nodes(p);
-  if (num_nodes >= (int64_t{1} << 32)) throw UserError("num_nodes", "must be less than 2^32");
+  if (num_nodes > kMostNodes) throw UserError("num_nodes", "must be less than 2^32");
   GraphData made;
   made.in_memory = true;
   made.spec = "memory:" + p.name;
@@ -179,11 +191,11 @@ GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   data.splits.val = ids(p.val, "val");
   data.splits.test = ids(p.test, "test");
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     data.graph = make_graph(p, num_nodes);
   }
   take_labels(p, data);
-  const nb::gil_scoped_release release;
+  const GilRelease release;
   validate(data, kHere);
   data = complete_dataset(std::move(data), kHere, made.load);
   return made;
@@ -195,8 +207,21 @@ GraphData load(const std::vector<std::string>& words) {
   GraphData read;
   read.spec = request.config.data;
   read.load = request.config.load;
-  const nb::gil_scoped_release release;
+  const GilRelease release;
   read.dataset = load_dataset(read.spec, read.load);
+  return read;
+}
+
+// Reads a graph that GraphData.save() has written to a file, and gives it its name again. The file
+// may be removed then.
+GraphData restored(const std::string& path, const std::string& name) {
+  refuse_after_fork();
+  const GilRelease release;
+  GraphData read;
+  read.in_memory = true;
+  read.spec = "memory:" + name;
+  read.dataset = load_dataset(path, {});
+  read.dataset.name = name;
   return read;
 }
 
@@ -206,7 +231,7 @@ nb::object edge_index(const GraphData& g) {
   const int64_t count = graph.num_edges();
   auto values = std::make_unique<int64_t[]>(static_cast<size_t>(2 * count));
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     const Array<NodeId>& dst = graph.edge_dst();
     std::copy_n(graph.col_idx().data(), count, values.get());
     std::copy_n(dst.data(), count, values.get() + count);
@@ -297,10 +322,13 @@ void add_data(nb::module_& m) {
       .def_prop_ro("edge_type", [](const GraphData& g) { return view_or_none(g.dataset.graph.edge_type()); })
       .def(
           "save", [](const GraphData& g, const std::string& path) { write_native(g.dataset, path); }, nb::arg("path"),
-          nb::call_guard<nb::gil_scoped_release>());
+          nb::call_guard<GilRelease>());
 
+  m.def("count_nodes", &count_nodes, nb::arg("parts"), "Returns the number of nodes of the graph of these parts.");
   m.def("graph_from_parts", &from_parts, nb::arg("parts"), nb::arg("words"),
         "Makes a data set from arrays. Arrays of the right type and layout are not copied.");
+  m.def("restore", &restored, nb::arg("path"), nb::arg("name"),
+        "Reads a file of GraphData.save() and gives the graph this name. The file may be removed then.");
   m.def("load", &load, nb::arg("words"), "Reads a data set; the words are options of the command line.");
 }
 

@@ -10,7 +10,8 @@ bool PythonInterrupt::came() {
   const double now = now_seconds();
   if (now - last_ < kPause) return false;
   last_ = now;
-  const nb::gil_scoped_acquire gil;
+  const GilAcquire gil;
+  if (!gil.held()) return true;
   if (PyErr_CheckSignals() == 0) return false;
   error_.emplace();  // takes over the exception that is set in Python
   return true;

@@ -11,9 +11,10 @@ namespace nacre::python {
 // of Ctrl-C does, ends the work; the exception is kept.
 class PythonInterrupt {
  public:
-  // Returns whether a signal handler has raised an exception. The handlers run at most every 50 ms,
-  // because the interpreter's lock is needed for them. Must be called without that lock. Python
-  // runs handlers on its main thread only; on other threads the answer is always false.
+  // Returns whether a signal handler has raised an exception, or the interpreter ends. The handlers
+  // run at most every 50 ms, because the interpreter's lock is needed for them. Must be called
+  // without that lock. Python runs handlers on its main thread only; on other threads the answer is
+  // true only if the interpreter ends.
   bool came();
 
   // Returns the exception that a signal handler raised, or None if none did.

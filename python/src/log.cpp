@@ -14,7 +14,8 @@ class PythonLog final : public LogSink {
   explicit PythonLog(nb::object call) : call_(keep_alive(std::move(call))) {}
 
   void line(LogKind kind, const std::string& text) override {
-    const nb::gil_scoped_acquire gil;
+    const GilAcquire gil;
+    if (!gil.held()) return;
     // The numbers are the levels of the module logging.
     const int level = kind == LogKind::warning ? 30 : kind == LogKind::info ? 20 : 10;
     try {

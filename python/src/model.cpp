@@ -113,7 +113,8 @@ std::atomic<bool> g_is_program{false};
 
 BuildModel builder_of(const nb::object& function) {
   return [function = keep_alive(function)](Napa& net, const ModelOptions& options) -> Value {
-    const nb::gil_scoped_acquire gil;
+    const GilAcquire gil;
+    gil.require();
     const PyNet self{std::make_shared<Napa*>(&net), options.in_dim};
     struct Close {
       Building building;
@@ -137,7 +138,8 @@ void add_model(const ModelInfo& info, const nb::object& function, const std::str
 // Lets load_model_file() run Python files with run(path), which returns the names of their models.
 void set_runner(const nb::object& run) {
   set_python_models([run = keep_alive(run)](const std::string& path) {
-    const nb::gil_scoped_acquire gil;
+    const GilAcquire gil;
+    gil.require();
     try {
       return nb::cast<std::vector<std::string>>(nb::handle(static_cast<PyObject*>(run.get()))(path));
     } catch (const nb::python_error& error) {
@@ -439,7 +441,7 @@ void add_models(nb::module_& m) {
   m.def("add_model", add_model, nb::arg("info"), nb::arg("function"), nb::arg("file"),
         "Registers a model that function(net, options) builds. `file` is what --model takes to find the model again.");
   m.def("set_model_runner", set_runner, nb::arg("run"), "Sets the function run(path) that runs files of models.");
-  m.def("load_model_file", &load_model_file, nb::arg("text"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("load_model_file", &load_model_file, nb::arg("text"), nb::call_guard<GilRelease>());
 }
 
 }  // namespace nacre::python

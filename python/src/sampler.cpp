@@ -20,7 +20,7 @@ nb::object edge_list(const Graph& block) {
   const auto count = static_cast<size_t>(block.num_edges());
   auto values = std::make_unique<int64_t[]>(2 * count);
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     std::copy_n(block.col_idx().data(), count, values.get());
     int64_t* dst = values.get() + count;
     for (int64_t v = 0; v < block.num_dst(); ++v) std::fill(dst + block.row_ptr()[v], dst + block.row_ptr()[v + 1], v);
@@ -43,7 +43,7 @@ class PySampler {
     if (batch_size_ < 1) throw UserError("--batch-size", "must be at least 1");
     SampleOptions options = request.config.sampling;
     if (sampler_info(options.sampler).draws_subgraph && options.budget == 0) options.budget = batch_size_;
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     sampler_ = std::make_unique<Sampler>(graph.dataset.graph, options);
   }
 
@@ -60,7 +60,7 @@ class PySampler {
     std::sort(sorted.begin(), sorted.end());
     if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
       throw UserError("nodes", "node " + std::to_string(*twice) + " occurs twice");
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     std::unique_ptr<BatchSampler> idle = take_idle();
     idle->begin(ids, {epoch, batch});
     for (int hop = 0; hop < idle->hops(); ++hop) {
@@ -153,7 +153,7 @@ void add_sampler(nb::module_& m) {
         all.insert(all.begin(), "--data=" + graph.spec);
         return cli::plan_texts(all, {graph.dataset, graph.spec, graph.load});
       },
-      nb::arg("graph"), nb::arg("words"), nb::call_guard<nb::gil_scoped_release>(),
+      nb::arg("graph"), nb::arg("words"), nb::call_guard<GilRelease>(),
       "Plans a run; the words are options of nacre plan.");
 }
 

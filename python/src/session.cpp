@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -21,6 +23,7 @@ namespace {
 
 std::vector<size_t> shape_of(const Parameter& parameter) { return {parameter.shape.begin(), parameter.shape.end()}; }
 
+// Several threads may call the functions of one object; one call waits for the other.
 class OwnLoop {
  public:
   OwnLoop(const GraphData& graph, const std::vector<std::string>& words) {
@@ -40,10 +43,11 @@ class OwnLoop {
       throw UserError("staleness=" + std::to_string(settings.config.staleness),
                       "lets batches compute beside each other, but the steps of a loop of your own end one by one",
                       "leave it out, or use nacre.train()");
+    refuse_files(settings);
     settings.config.data = graph.spec;
     settings.config.load = graph.load;
     settings.config.folder = std::filesystem::current_path().string();
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     model_ = make_session(graph.dataset, settings.config, cli::needs_of(settings, ""));
     cli::show_session(*model_);
     cli::take_first_weights(settings, *model_);
@@ -52,8 +56,8 @@ class OwnLoop {
   }
 
   ~OwnLoop() {
-    const nb::gil_scoped_release release;  // threads that end may still send a message, which needs
-                                           // the interpreter's lock
+    const GilRelease release;  // threads that end may still send a message, which needs
+                               // the interpreter's lock
     model_.reset();
   }
   OwnLoop(const OwnLoop&) = delete;
@@ -62,54 +66,65 @@ class OwnLoop {
   // Runs the next step and returns its loss. The steps of an epoch follow one another as in
   // nacre::train().
   double step(std::optional<double> lr) {
-    refuse_after_fork();
-    const nb::gil_scoped_release release;
-    const RunConfig& config = model_->config();
-    if (batch_ == 0) model_->begin_epoch(epoch_, 0);
-    const double rate = lr ? *lr : scheduled_lr(config.schedule, config.optimizer.lr, epoch_, config.epochs);
-    const double loss = model_->train_step(step_, rate);
-    ++step_;
-    if (++batch_ == model_->steps_per_epoch()) {
-      batch_ = 0;
-      ++epoch_;
-    }
-    return loss;
+    if (lr && !std::isfinite(*lr)) throw UserError("lr", "must be a finite number");
+    return alone_([&] {
+      const RunConfig& config = model_->config();
+      if (batch_ == 0) model_->begin_epoch(epoch_, 0);
+      const double rate = lr ? *lr : scheduled_lr(config.schedule, config.optimizer.lr, epoch_, config.epochs);
+      const double loss = model_->train_step(step_, rate);
+      ++step_;
+      if (++batch_ == model_->steps_per_epoch()) {
+        batch_ = 0;
+        ++epoch_;
+      }
+      return loss;
+    });
   }
 
   std::map<std::string, double> evaluate() {
-    const nb::gil_scoped_release release;
-    model_->use_average(true);
-    const Scores scores = model_->evaluate(true);
-    model_->use_average(false);
+    const Scores scores = alone_([&] {
+      model_->use_average(true);
+      const Scores computed = model_->evaluate(true);
+      model_->use_average(false);
+      return computed;
+    });
     return {{"train", scores.train}, {"val", scores.val}, {"test", scores.test}, {"val_loss", scores.val_loss}};
   }
 
   nb::object scores() {
-    const float* values = nullptr;
-    {
-      const nb::gil_scoped_release release;
-      values = model_->predict();
-    }
-    return copied(values, {static_cast<size_t>(model_->dataset().num_nodes()),
-                           static_cast<size_t>(model_->config().model.out_dim)});
+    const std::vector<size_t> shape = {static_cast<size_t>(model_->dataset().num_nodes()),
+                                       static_cast<size_t>(model_->config().model.out_dim)};
+    return owned(alone_([&] { return copy_of(model_->predict(), shape); }), shape);
   }
 
   // Returns writable views of the parameters; `self` keeps their memory alive.
   static nb::dict parameters(const nb::object& self) {
     OwnLoop& loop = nb::cast<OwnLoop&>(self);
     Parameters& all = loop.model_->parameters();
+    std::vector<float*> memory;
+    loop.alone_([&] {
+      for (const Parameter& p : all.list()) memory.push_back(all.data(p));
+    });
     nb::dict views;
-    for (const Parameter& p : all.list()) {
+    for (size_t i = 0; i < memory.size(); ++i) {
+      const Parameter& p = all.list()[i];
       const std::vector<size_t> shape = shape_of(p);
-      views[p.name.c_str()] = nb::cast(nb::ndarray<nb::numpy, float>(all.data(p), shape.size(), shape.data(), self));
+      views[p.name.c_str()] = nb::cast(nb::ndarray<nb::numpy, float>(memory[i], shape.size(), shape.data(), self));
     }
     return views;
   }
 
   nb::dict state() {
     Parameters& all = model_->parameters();
+    std::vector<std::unique_ptr<float[]>> copies;
+    alone_([&] {
+      for (const Parameter& p : all.list()) copies.push_back(copy_of<float>(all.data(p), shape_of(p)));
+    });
     nb::dict values;
-    for (const Parameter& p : all.list()) values[p.name.c_str()] = copied(all.data(p), shape_of(p));
+    for (size_t i = 0; i < copies.size(); ++i) {
+      const Parameter& p = all.list()[i];
+      values[p.name.c_str()] = owned(std::move(copies[i]), shape_of(p));
+    }
     return values;
   }
 
@@ -121,19 +136,22 @@ class OwnLoop {
       for (size_t i = 0; i < values.ndim(); ++i) shape.push_back(static_cast<int64_t>(values.shape(i)));
       tensors.emplace_back(name, Tensor(DType::f32, shape, nullptr, const_cast<float*>(values.data())));
     }
-    load_weights(tensors, "state_dict", model_->parameters());
-    weights_changed();
+    alone_([&] {
+      load_weights(tensors, "state_dict", model_->parameters());
+      model_->weights_changed();
+    });
   }
 
   void weights_changed() {
-    const nb::gil_scoped_release release;
-    model_->weights_changed();
+    alone_([&] { model_->weights_changed(); });
   }
 
-  std::vector<std::pair<std::string, int64_t>> memory() const {
-    std::vector<std::pair<std::string, int64_t>> bill;
-    for (const MemoryItem& item : model_->memory()) bill.emplace_back(item.what, item.bytes);
-    return bill;
+  std::vector<std::pair<std::string, int64_t>> memory() {
+    return alone_([&] {
+      std::vector<std::pair<std::string, int64_t>> bill;
+      for (const MemoryItem& item : model_->memory()) bill.emplace_back(item.what, item.bytes);
+      return bill;
+    });
   }
 
   int64_t steps_per_epoch() const { return model_->steps_per_epoch(); }
@@ -143,10 +161,25 @@ class OwnLoop {
   std::string settings() const { return model_->settings_json(); }
 
  private:
+  // A loop of one's own writes no files, so options about them would have no effect.
+  static void refuse_files(const cli::TrainCommand& settings) {
+    const auto refuse = [](bool given, const char* option) {
+      if (given)
+        throw UserError(option, "is about files of a run, but a loop of your own writes and reads none",
+                        "use nacre.train(); init=RUN starts with the weights of a run");
+    };
+    refuse(settings.trainer.resume, "--resume");
+    refuse(!settings.trainer.run_folder.empty(), "--checkpoint");
+    refuse(!settings.trainer.metrics_file.empty(), "--metrics");
+    refuse(!settings.trainer.logs.empty(), "--log");
+    refuse(!settings.trace.empty(), "--trace");
+  }
+
+  OneAtATime alone_;
   std::unique_ptr<VertexModel> model_;
-  int epoch_ = 0;      // number of epochs done
-  int64_t batch_ = 0;  // number of steps of the current epoch done
-  int64_t step_ = 0;   // number of steps done
+  std::atomic<int> epoch_{0};     // number of epochs done
+  int64_t batch_ = 0;             // number of steps of the current epoch done
+  std::atomic<int64_t> step_{0};  // number of steps done
 };
 
 }  // namespace

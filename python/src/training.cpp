@@ -45,7 +45,8 @@ nb::dict report_dict(const EpochReport& report) {
 std::function<bool(const EpochReport&)> after_epoch(const nb::object& call) {
   if (call.is_none()) return nullptr;
   return [call = keep_alive(call)](const EpochReport& report) {
-    const nb::gil_scoped_acquire gil;
+    const GilAcquire gil;
+    if (!gil.held()) return false;
     const nb::object answer = nb::handle(static_cast<PyObject*>(call.get()))(report_dict(report));
     return !answer.is(nb::handle(Py_False));
   };
@@ -85,7 +86,7 @@ Trained train_model(const GraphData* graph, const std::vector<std::string>& word
   settings.trainer.interrupted = [&] { return interrupt.came(); };
   Trained trained;
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     if (!settings.trace.empty()) trace_start(settings.trace);
     Dataset dataset = data_of(graph, settings.config);
     refuse_recommendation(dataset);
@@ -108,14 +109,15 @@ Trained train_model(const GraphData* graph, const std::vector<std::string>& word
   return trained;
 }
 
-// A model with the weights of a run, ready to score all nodes of a graph.
+// A model with the weights of a run, ready to score all nodes of a graph. Several threads may call
+// the functions of one object; one call waits for the other.
 class Predictor {
  public:
   Predictor(const GraphData* graph, const std::string& path, const std::string& device, bool embeddings) {
     refuse_after_fork();
     RunConfig config;
     config.device = cli::device_name(device);
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     cli::apply_execution(config);
     const TrainedModel trained = read_trained_model(path);
     apply_config_json(trained.config_json, trained.file, config);
@@ -134,33 +136,34 @@ class Predictor {
   }
 
   ~Predictor() {
-    const nb::gil_scoped_release release;  // threads that end may still send a message, which needs
-                                           // the interpreter's lock
+    const GilRelease release;  // threads that end may still send a message, which needs
+                               // the interpreter's lock
     session_.reset();
   }
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
 
   nb::object scores() {
-    const float* values = compute();
-    return copied(values, {nodes(), static_cast<size_t>(session_->config().model.out_dim)});
+    const std::vector<size_t> shape = {nodes(), static_cast<size_t>(session_->config().model.out_dim)};
+    return owned(alone_([&] { return copy_of(session_->predict(), shape); }), shape);
   }
 
   nb::object embeddings() {
-    const float* values = nullptr;
-    {
-      const nb::gil_scoped_release release;
-      session_->predict();
-      values = session_->embeddings();
-    }
-    return copied(values, {nodes(), static_cast<size_t>(session_->embedding_width())});
+    const std::vector<size_t> shape = {nodes(), static_cast<size_t>(session_->embedding_width())};
+    return owned(alone_([&] {
+                   session_->predict();
+                   return copy_of(session_->embeddings(), shape);
+                 }),
+                 shape);
   }
 
   std::map<std::string, double> evaluate() {
-    const float* values = compute();
-    const Dataset& d = session_->dataset();
-    const auto of = [&](const Array<NodeId>& ids) { return score(session_->metric(), d, values, ids.span()); };
-    return {{"train", of(d.splits.train)}, {"val", of(d.splits.val)}, {"test", of(d.splits.test)}};
+    return alone_([&]() -> std::map<std::string, double> {
+      const float* values = session_->predict();
+      const Dataset& d = session_->dataset();
+      const auto of = [&](const Array<NodeId>& ids) { return score(session_->metric(), d, values, ids.span()); };
+      return {{"train", of(d.splits.train)}, {"val", of(d.splits.val)}, {"test", of(d.splits.test)}};
+    });
   }
 
   std::string metric() const { return session_->metric(); }
@@ -169,11 +172,8 @@ class Predictor {
 
  private:
   size_t nodes() const { return static_cast<size_t>(session_->dataset().num_nodes()); }
-  const float* compute() {
-    const nb::gil_scoped_release release;
-    return session_->predict();
-  }
 
+  OneAtATime alone_;
   std::unique_ptr<VertexModel> session_;
 };
 
@@ -215,7 +215,7 @@ void add_training(nb::module_& m) {
         for (const std::string& folder : folders) runs.push_back(read_run_record(folder));
         return report_page(runs);
       },
-      nb::arg("folders"), nb::call_guard<nb::gil_scoped_release>(), "Returns an HTML page about these run folders.");
+      nb::arg("folders"), nb::call_guard<GilRelease>(), "Returns an HTML page about these run folders.");
   m.def("read_weights", &read_tensors, nb::arg("path"), "Returns the weights of a run by name.");
 }
 
