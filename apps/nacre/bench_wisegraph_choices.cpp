@@ -36,7 +36,7 @@ struct Group {
 // same DFG count once.
 std::vector<Group> site_groups(const Workbench& work, const PlanOptions& chosen) {
   std::vector<std::pair<std::string, std::vector<Site>>> by_parameter;
-  for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen))) {
+  for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen), work.blocks().cover_layers())) {
     const std::string name = site.key.substr(site.key.find('@') + 1);
     auto same = std::find_if(by_parameter.begin(), by_parameter.end(), [&](const auto& g) { return g.first == name; });
     if (same == by_parameter.end()) same = by_parameter.insert(by_parameter.end(), {name, {}});
@@ -201,7 +201,7 @@ struct Flip {
 // Changes every site on its own and leaves the others as chosen.
 std::vector<Flip> flip_sites(Workbench& work, KernelLedger& ledger, const PlanOptions& chosen) {
   std::vector<Flip> flips;
-  for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen))) {
+  for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen), work.blocks().cover_layers())) {
     Flip flip{site.key, site.written};
     if (const auto choice = chosen.choices.find(site.key); choice != chosen.choices.end()) flip.chosen = choice->second;
     for (const std::string& option : site.options) {

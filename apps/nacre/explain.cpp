@@ -252,7 +252,7 @@ Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& pr
   e.plan = planned.plan();
   e.work_before = count_dfg_work(e.written, planned.blocks());
   e.work_after = count_dfg_work(e.plan.dfg, planned.blocks());
-  e.sites = find_sites(prepare_dfg(e.written, planned.blocks(), e.plan.options));
+  e.sites = find_sites(prepare_dfg(e.written, planned.blocks(), e.plan.options), planned.blocks().cover_layers());
   for (const MemoryItem& item : session.memory()) e.memory.emplace_back(item.what, static_cast<double>(item.bytes));
   e.peak = live_at_peak(e.plan, planned.blocks());
   e.dropped = session.planning().dropped;

@@ -106,11 +106,13 @@ std::string why_this_plan(const Summary& s) {
 }
 
 std::string choice_words(const std::string& choice) {
-  static const std::map<std::string, std::string> words = {{"aggregate", "sum, then product"},
-                                                           {"combine", "product, then sum"},
-                                                           {"edge", "product on every edge"},
-                                                           {"src", "product once per source and type"},
-                                                           {"dst", "product once per destination and type"}};
+  static const std::map<std::string, std::string> words = {
+      {"aggregate", "sum, then product"},
+      {"combine", "product, then sum"},
+      {"edge", "product on every edge"},
+      {"src", "product once per source and type"},
+      {"dst", "product once per destination and type"},
+      {"cover", "product once per source or destination and type"}};
   const auto known = words.find(choice);
   return known == words.end() ? choice : known->second;
 }

@@ -1,5 +1,5 @@
-// Kernels are compiled side by side, each of them once, and batches of other sizes need no other
-// kernels. This needs no GPU.
+// Tests that kernels are compiled side by side, each of them once, and that batches of other sizes
+// need no other kernels. These tests need no GPU.
 #include "nacre/engine/gpu/compiler.h"
 
 #include <gtest/gtest.h>
@@ -250,7 +250,7 @@ TEST(GpuPlans, AskForAllKernelsBeforeTheFirstIsTimed) {
 struct BatchCase {
   std::string model;
   GemmType precision;
-  size_t most;  // most sources that a batch may need
+  size_t most;  // largest number of sources that a batch may need
 };
 
 void PrintTo(const BatchCase& c, std::ostream* out) { *out << c.model << static_cast<int>(c.precision); }

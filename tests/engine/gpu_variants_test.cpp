@@ -46,7 +46,7 @@ PlanOptions summing(const Dfg& dfg, const Blocks& blocks, const std::string& end
   PlanOptions options;
   options.join_products = joined_products(device);
   options.join_dots = true;
-  for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options))) {
+  for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options), blocks.cover_layers())) {
     if (std::find(site.options.begin(), site.options.end(), end) != site.options.end()) options.choices[site.key] = end;
   }
   return options;

@@ -137,7 +137,7 @@ TEST_P(Plans, EveryTableAndEveryChoiceAgreeWithTheInterpreter) {
     for (size_t t = i % stride; t < kTables.size(); t += stride) {
       PlanOptions options = flagged(static_cast<int>(i + t) % kFlags);
       options.table = PartitionTable::parse(kTables[t]);
-      options.choices = maker.next(find_sites(prepare_dfg(dfg, blocks, options)));
+      options.choices = maker.next(find_sites(prepare_dfg(dfg, blocks, options), blocks.cover_layers()));
       SCOPED_TRACE(inputs[i].name + (dropout ? " with dropout " : " ") + describe(options));
       expect_outputs(run_plan(dfg, blocks, bindings, kStep, options), expected, dropout ? 1e-4 : 3e-5);
       if (HasFailure()) return;
@@ -153,7 +153,8 @@ TEST_P(Plans, TheEvaluationTakesTheChoicesOfTraining) {
   for (const BlocksInput& input : block_inputs(52, GetParam().options.layers)) {
     ModelOptions model = options_for(GetParam().options, input.blocks);
     PlanOptions options;
-    options.choices = maker.next(find_sites(prepare_dfg(training_dfg(model), input.blocks, options)));
+    const Dfg prepared = prepare_dfg(training_dfg(model), input.blocks, options);
+    options.choices = maker.next(find_sites(prepared, input.blocks.cover_layers()));
     model.training = false;
     const Dfg dfg = build_model(model);
     const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 62));
@@ -186,7 +187,7 @@ TEST_P(Plans, WideRowsAgreeAndThreadsDoNotChangeABit) {
     PlanOptions options = flagged(round % 3 == 2 ? 1 : 0);
     options.rewrite = round != 4;
     options.table = PartitionTable::parse(kTables[(GetParam().name.size() + 3 * round) % kTables.size()]);
-    options.choices = maker.next(find_sites(prepare_dfg(dfg, blocks, options)));
+    options.choices = maker.next(find_sites(prepare_dfg(dfg, blocks, options), blocks.cover_layers()));
     SCOPED_TRACE(describe(options));
     Outputs first;
     for (const int threads : {1, 2, 4}) {

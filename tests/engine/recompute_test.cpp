@@ -70,7 +70,8 @@ TEST(Recompute, ChangesNoBitOfAnyModel) {
       PlanOptions options = plans[i % std::size(plans)];
       // At every site, the other order is chosen: sums and products change places.
       if (i % 3 == 0) {
-        for (const Site& site : find_sites(prepare_dfg(dfg, inputs[i].blocks, options))) {
+        for (const Site& site :
+             find_sites(prepare_dfg(dfg, inputs[i].blocks, options), inputs[i].blocks.cover_layers())) {
           // On a GPU, an LSTM that keeps its gates is another kernel, which rounds in its own way.
           if (!testing_gpu() || !site.key.starts_with("lstm")) options.choices[site.key] = site.options.back();
         }
@@ -104,7 +105,7 @@ TEST(Recompute, FreesTheMemoryInBetween) {
     o.out_dim = 4;
     const Dfg dfg = training_dfg(options_for(o, blocks));
     PlanOptions options;
-    for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options))) {
+    for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options), blocks.cover_layers())) {
       const bool combined = std::string(model) == "gcn" && site.key.starts_with("weight_grad@layers.1");
       options.choices[site.key] = combined || site.key.ends_with("layers.2.lin.weight") ? "combine" : "aggregate";
     }

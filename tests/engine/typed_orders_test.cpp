@@ -30,7 +30,7 @@ Dfg rgcn(const Blocks& blocks) {
 PlanOptions by_ends(const Dfg& dfg, const Blocks& blocks, const std::string& first, const std::string& rest) {
   PlanOptions options;
   options.keep_sums = int64_t{1} << 40;
-  for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options))) {
+  for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options), blocks.cover_layers())) {
     options.choices[site.key] = site.key.find("layers.0") != std::string::npos ? first : rest;
   }
   return options;

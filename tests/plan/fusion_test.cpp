@@ -60,7 +60,7 @@ TEST(Fusion, AttentionKeepsOneNumberPerHead) {
       const Plan plan = plan_model(options).plan;
       EXPECT_EQ(kernels_of(plan, KernelKind::softmax).size(), 2U);
       EXPECT_EQ(kernels_of(plan, KernelKind::softmax_grad).size(), 2U);
-      // Σ α·z forward, and its gradient for z, in both layers.
+      // Each of the two layers has the sum Σ α·z in the forward pass and its gradient for z.
       EXPECT_EQ(kernels_of(plan, KernelKind::spmm).size(), 4U);
       EXPECT_LE(widest_stored_edge_value(plan), heads) << model;
       for (const Kernel* k : kernels_of(plan, KernelKind::spmm)) {
@@ -241,8 +241,8 @@ void expect_sound(const Plan& plan, const std::string& name) {
         << name << ": nobody needs kernel of %" << k.root;
     const bool fallback = k.kind == KernelKind::reference || k.kind == KernelKind::reduce ||
                           k.kind == KernelKind::gtask || k.kind == KernelKind::gtask_grad;
-    // Products of stored rows and sums of pairs are between the two: a fused kernel would do both
-    // in one.
+    // Products of stored rows and sums of pairs are no fallbacks, but may say why they are not
+    // fused: a fused kernel would do both in one.
     const bool between = k.kind == KernelKind::typed_rows_grad || (k.kind == KernelKind::spmm && !plan.options.fuse);
     EXPECT_TRUE(between || k.why.empty() == !fallback) << name << ": %" << k.root << " " << k.why;
     EXPECT_GT(k.floor_bytes, 0) << name << ": %" << k.root;
@@ -254,7 +254,7 @@ TEST(EveryPlan, NeedsAllItsKernelsAndExplainsFallbacks) {
   for (const ModelCase& c : model_cases()) {
     for (const BlocksInput& input : block_inputs(5, c.options.layers)) {
       for (const bool fuse : {true, false}) {
-        // Nothing to move: the floors are 0 bytes.
+        // Without edges, some kernels move no bytes, so their floors are 0 bytes.
         if (input.blocks.layer(0).num_edges() == 0) continue;
         expect_sound(plan_on(input.blocks, c.options, {fuse, fuse}).plan, c.name + " on " + input.name);
       }
@@ -382,7 +382,7 @@ TEST(Fusion, ProductsByTypeTakeTheOneThatIsAddedToThem) {
   for (const Kernel* k : kernels_of(not_kept, KernelKind::typed_reduce)) EXPECT_TRUE(k->tail.empty());
 }
 
-// A product that others read, too, or that is a result, stays separate.
+// A product is not joined if other nodes read it, too, or if it is a result.
 TEST(Fusion, ProductsThatAreReadElsewhereStay) {
   const Blocks blocks = Blocks::full(random_graphs(6).front().graph, 1);
   for (const bool as_result : {false, true}) {

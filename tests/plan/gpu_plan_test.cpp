@@ -166,7 +166,8 @@ TEST(GpuPlan, CountsTheOrdersThatStepsWalk) {
   // Sums by pair of the destinations (what is computed once does not count), and the rows of their
   // pairs by source.
   EXPECT_EQ(bytes_of(choosing(written, "dst")), (3 + 2) * array);
-  // This is the other way round; the scales of the sums by destination lie as they are.
+  // With sums by pair of the sources, both ends change roles; the scales of the sums by destination
+  // lie as they are.
   EXPECT_EQ(bytes_of(choosing(written, "src")), (3 + 1) * array);
   PlanOptions both = choosing(written, "dst");
   for (const auto& [site, option] : choosing(written, "src").choices) {

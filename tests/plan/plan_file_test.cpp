@@ -115,8 +115,8 @@ TEST(PlanFile, KeepsChoicesAndTables) {
   EXPECT_EQ(count_ops(loaded.dfg, Op::typed_matmul, SpaceKind::pair_src), 1);
   ASSERT_EQ(loaded.kernels.size(), m.plan.kernels.size());
   for (size_t k = 0; k < loaded.kernels.size(); ++k) EXPECT_EQ(loaded.kernels[k].table, m.plan.kernels[k].table);
-  // The DFG in the file is the one after the choices, so a file whose choices were edited no longer
-  // fits itself.
+  // The file holds the DFG after the choices were made. If somebody edits the choices in the file,
+  // they no longer fit the DFG beside them.
   json edited = json::parse(plan_json(m.plan));
   edited["options"]["choices"]["typed_matmul@layers.0.weight"] = "dst";
   EXPECT_THROW(load_plan(edited.dump(), "f", m.dfg, m.blocks), UserError);

@@ -65,7 +65,7 @@ inline int count_ops(const Dfg& dfg, Op op, SpaceKind space) {
 }
 
 inline std::vector<Site> sites_of(const PlannedModel& m, const PlanOptions& how = {}) {
-  return find_sites(prepare_dfg(m.dfg, m.blocks, how));
+  return find_sites(prepare_dfg(m.dfg, m.blocks, how), m.blocks.cover_layers());
 }
 
 // Chooses `option` at every site that has it and whose operation is `op` (empty means any).

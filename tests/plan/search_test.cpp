@@ -79,7 +79,7 @@ TEST(Search, SumsOfFeaturesComputedOnceCostAlmostNothing) {
       << "for a single epoch it does not pay";
 }
 
-// A graph in which two vertices have an edge of each of two types to every vertex.
+// Returns a graph in which two vertices have an edge of each of two types to every vertex.
 Graph few_senders(bool reversed) {
   EdgeList list;
   list.num_nodes = 40;

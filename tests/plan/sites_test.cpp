@@ -40,7 +40,7 @@ TEST(TypedSites, AreEveryProductAndGradientOfRelations) {
                                    "typed_weight_grad@layers.1.weight"}))
       << "the first layer has no input gradient";
   for (const Site& site : sites_of(m)) {
-    EXPECT_EQ(site.options, (std::vector<std::string>{"edge", "src", "dst"}));
+    EXPECT_EQ(site.options, (std::vector<std::string>{"edge", "src", "dst", "cover"}));
     EXPECT_EQ(site.written, "edge");
   }
 }
@@ -306,10 +306,11 @@ TEST(Sites, EveryOptionKeepsTheValues) {
       ref::Interpreter want(dfg, input.blocks);
       want.run(bindings, kStep);
       const Dfg prepared = prepare_dfg(dfg, input.blocks, {});
-      for (const Site& site : find_sites(prepared)) {
+      const CoverLayers cover = input.blocks.cover_layers();
+      for (const Site& site : find_sites(prepared, cover)) {
         for (const std::string& option : site.options) {
           if (option == site.written) continue;
-          const Dfg other = apply_choices(prepared, {{site.key, option}});
+          const Dfg other = apply_choices(prepared, {{site.key, option}}, true, cover);
           other.validate();
           ref::Interpreter got(other, input.blocks);
           got.run(bindings, kStep);

@@ -455,7 +455,7 @@ const VariantChoice* find_variant(const Plan& plan, KernelKind kind, std::string
   return nullptr;
 }
 
-// An RGCN whose typed products are sums over the pairs of destinations.
+// Returns an RGCN whose typed products are sums over the pairs of destinations.
 PlannedModel summed_by_pair() {
   const PlannedModel written = plan_model(usual("rgcn"));
   return plan_model(usual("rgcn"), choosing(written, "dst"));

@@ -229,9 +229,11 @@ class Inference {
         return dst ? Space::pair_dst(layer) : Space::pair_src(layer);
       }
       case Attr::self:
-        require(from.on_vertices(), "the operand must be at vertices");
+        require(from.on_vertices() || (from.kind == SpaceKind::edge && !node_.ints.empty()),
+                "the operand must be at vertices, or on edges with a layer of the result");
         require(node_.ints.empty() || (node_.ints.size() == 1 && node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer),
                 "ints must be empty (to the next layer) or a layer of the result");
+        if (from.kind == SpaceKind::edge) return Space::edge(static_cast<int>(node_.ints[0]));
         return Space::vertex(node_.ints.empty() ? from.layer + 1 : static_cast<int>(node_.ints[0]));
       case Attr::pair_src:
       case Attr::pair_dst:

@@ -37,6 +37,7 @@ enum class Op : uint8_t {
   // ---- indexing
   // y[r] = x[attr(r)].  src: v(l) or h(l)→e(l) or s(l); dst: v(l+1)→e(l) or d(l);
   // type: t→e(l), s(l) or d(l); self: v(l) or h(l)→v(l+1), or with ints=m→v(m) (the first rows);
+  // self with ints=m also: e(l)→e(m), where block m has some of the edges of block l (CoverLayers);
   // pair_src: s(l)→e(l); pair_dst: d(l)→e(l)
   index,
   // y[i] = Σ x[r] over attr(r) = i, the transpose of index. Rows that nothing points at are 0.

@@ -36,9 +36,9 @@ Graph::Graph(GraphArrays arrays, const std::string& where) : a_(std::move(arrays
   const auto bad = [&](const std::string& what) {
     throw UserError(where, what, "the graph is damaged: convert it again");
   };
-  if (a_.num_dst < 0) bad("a negative number of nodes");
-  if (a_.num_dst > a_.num_src) bad("more destinations than sources");
-  if (a_.num_src > INT64_C(0xFFFFFFFF)) bad("more than 4,294,967,295 nodes");
+  if (a_.num_dst < 0) bad("the number of nodes is negative");
+  if (a_.num_dst > a_.num_src) bad("there are more destinations than sources");
+  if (a_.num_src > INT64_C(0xFFFFFFFF)) bad("there are more than 4,294,967,295 nodes");
   if (a_.row_ptr.size() != a_.num_dst + 1) bad("row offsets do not match the number of nodes");
   if (a_.row_ptr[0] != 0 || a_.row_ptr[a_.num_dst] != edges) bad("row offsets do not match the number of edges");
   if (!a_.edge_weight.empty() && a_.edge_weight.size() != edges) bad("edge weights do not match the number of edges");

@@ -1,10 +1,66 @@
 #include "nacre/kernel/blocks.h"
 
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
 namespace nacre {
+
+struct Blocks::LazyCover {
+  explicit LazyCover(Graph whole) : graph(std::move(whole)) {}
+  const EdgeCover& get() {
+    std::call_once(once, [&] {
+      cover = cover_edges(graph);
+      made = true;
+    });
+    return cover;
+  }
+
+  Graph graph;
+  EdgeCover cover;
+  std::once_flag once;
+  std::atomic<bool> made = false;
+};
+
+Blocks Blocks::full(const Graph& graph, int layers) {
+  Blocks blocks(std::vector<Graph>(layers, graph));
+  if (graph.typed() && graph.num_src() == graph.num_dst() && layers > 0)
+    blocks.cover_ = std::make_shared<LazyCover>(graph);
+  return blocks;
+}
+
+// A layer is left out in front of each half, because the destinations of a layer l are v(l+1).
+CoverLayers Blocks::cover_layers() const {
+  return cover_ ? CoverLayers{num_layers() + 1, num_layers() + 3} : CoverLayers{};
+}
+
+const Graph& Blocks::half(int l) const {
+  const CoverLayers layers = cover_layers();
+  NACRE_CHECK(layers.exist() && (l == layers.at_dst || l == layers.at_src),
+              "the blocks have no layer " + std::to_string(l));
+  return l == layers.at_dst ? cover_->get().at_dst : cover_->get().at_src;
+}
+
+const Array<EdgeId>& Blocks::whole_edges(int l) const {
+  half(l);
+  return l == cover_layers().at_dst ? cover_->get().dst_edges : cover_->get().src_edges;
+}
+
+bool Blocks::fit(const Dfg& dfg) const {
+  const CoverLayers cover = cover_layers();
+  return std::all_of(dfg.nodes().begin(), dfg.nodes().end(), [&](const Node& node) {
+    const Space space = node.type.space;
+    const int l = space.layer;
+    if (space.on_vertices()) return l <= num_layers() || (cover.exist() && l >= cover.at_dst && l < end_layer());
+    return !space.is_typed() || l < num_layers() || (cover.exist() && (l == cover.at_dst || l == cover.at_src));
+  });
+}
+
+int64_t Blocks::cover_bytes() const { return cover_ && cover_->made ? cover_->cover.bytes() : 0; }
 
 Blocks Blocks::of_rank(const RankGraphs& graphs, int layers, std::shared_ptr<RankLinks> links) {
   // A layer is left out behind each graph, because the destinations of a layer l are v(l+1).
-  Blocks blocks = full(graphs.local, layers + 1);
+  Blocks blocks(std::vector<Graph>(layers + 1, graphs.local));
   if (graphs.whole) {
     blocks.whole_ = blocks.num_layers();
     blocks.layers_.insert(blocks.layers_.end(), 2, *graphs.whole);

@@ -1,5 +1,6 @@
 // The graphs behind the spaces of a DFG at run time: one Graph for each layer. In full-graph
-// training every layer is the same graph.
+// training every layer is the same graph. Behind these layers there may be layers of other graphs,
+// which rewritten DFGs use: those of ranks (RankViews) and the halves of the edges (CoverLayers).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "nacre/base/error.h"
 #include "nacre/dfg/dfg.h"
 #include "nacre/dfg/distribute.h"
+#include "nacre/graph/edge_cover.h"
 #include "nacre/graph/graph.h"
 #include "nacre/kernel/rank_links.h"
 
@@ -34,13 +36,24 @@ struct RankGraphs {
   std::optional<Graph> reversed = std::nullopt;
 };
 
+// The layers of the halves into which a plan may divide the edges of the whole graph (EdgeCover).
+// -1 means that the blocks cannot be divided. The vertices of these layers are those of the graph.
+struct CoverLayers {
+  int at_dst = -1;  // the layer whose edges belong to the pairs of their destinations
+  int at_src = -1;  // the layer of all other edges, which belong to the pairs of their sources
+  bool exist() const { return at_dst >= 0; }
+  // Returns whether a space of edges or pairs belongs to one of the halves.
+  bool holds(Space space) const { return exist() && space.layer >= at_dst; }
+};
+
 // The vertices of v0 by their kinds: for each kind, the rows of its vertices in v0, in ascending
 // order. Each row belongs to one kind.
 using KindRows = std::vector<Array<NodeId>>;
 
 class Blocks {
  public:
-  static Blocks full(const Graph& graph, int layers) { return Blocks(std::vector<Graph>(layers, graph)); }
+  // Returns the same graph in all layers. If it has edge types, its edges can be divided.
+  static Blocks full(const Graph& graph, int layers);
   explicit Blocks(std::vector<Graph> layers, std::shared_ptr<const KindRows> kinds = nullptr)
       : layers_(std::move(layers)), kinds_(std::move(kinds)) {}
 
@@ -48,9 +61,20 @@ class Blocks {
   // of each other graph that it has (views()).
   static Blocks of_rank(const RankGraphs& graphs, int layers, std::shared_ptr<RankLinks> links);
 
-  const Graph& layer(int l) const { return layers_[l]; }
+  const Graph& layer(int l) const { return l < num_layers() ? layers_[l] : half(l); }
   int num_layers() const { return static_cast<int>(layers_.size()); }
   int64_t rows(Space space) const;
+  // Returns the layers of the halves of the edges. The halves are made when one of these layers is
+  // first asked for.
+  CoverLayers cover_layers() const;
+  // Returns for every edge of a half its number in the whole graph.
+  const Array<EdgeId>& whole_edges(int l) const;
+  // Returns the bytes of the halves and of their forms; 0 if they have not been made.
+  int64_t cover_bytes() const;
+  // Returns whether these blocks have the layers of all spaces of a DFG.
+  bool fit(const Dfg& dfg) const;
+  // Returns one more than the number of the last layer that a DFG may name.
+  int end_layer() const { return cover_layers().exist() ? cover_layers().at_src + 2 : num_layers(); }
   // Returns the number of rows on all ranks together.
   int64_t total_rows(Space space) const { return links_ && !is_whole(space) ? links_->total_rows(space) : rows(space); }
   // Returns which layers of these blocks are graphs other than the rank's own edges.
@@ -69,7 +93,12 @@ class Blocks {
     return whole_ >= 0 && (space.layer == whole_ || (space.layer == whole_ + 1 && space.on_vertices()));
   }
 
-  std::vector<Graph> layers_;  // the graphs share their arrays, so copies are cheap
+  // The halves of the edges of a whole graph, made on first use and shared by all copies.
+  struct LazyCover;
+  const Graph& half(int l) const;
+
+  std::shared_ptr<LazyCover> cover_;  // null if the edges cannot be divided
+  std::vector<Graph> layers_;         // the graphs share their arrays, so copies are cheap
   std::shared_ptr<RankLinks> links_;
   std::shared_ptr<const KindRows> kinds_;  // null if no space of a kind is used
   // Layers of the whole graph and of reversed edges; -1 if there is none.

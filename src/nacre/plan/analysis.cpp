@@ -57,6 +57,12 @@ void Analysis::find_whole_blocks(bool lasting) {
     block_class_.push_back(first);
     vertex_class_.push_back(whole ? vertex_class_.back() : l + 1);
   }
+  // The halves of the edges of a whole graph lead between its vertices.
+  const CoverLayers cover = blocks_.cover_layers();
+  if (!cover.exist() || !lasting) return;
+  while (static_cast<int>(block_class_.size()) < blocks_.end_layer())
+    block_class_.push_back(static_cast<int>(block_class_.size()));
+  vertex_class_.resize(block_class_.size() + 1, 0);
 }
 
 // Returns the first space with the same rows. Models without blocks, and spaces past the end, stay
@@ -119,7 +125,9 @@ bool Analysis::row_local(NodeRef i) const {
   if (op_info(node.op).elementwise) return true;
   switch (node.op) {
     // Pairs have no loads of their own: they are gathered by kernels that know pairs, or plainly.
+    // Rows of edges in another block have other numbers.
     case Op::index:
+      if (node.attr == Attr::self && node.type.space.kind == SpaceKind::edge) return false;
       return !node.type.space.is_pair() && node.attr != Attr::pair_src && node.attr != Attr::pair_dst;
     case Op::index_take_max:
     case Op::row_sum:

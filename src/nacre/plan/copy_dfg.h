@@ -1,5 +1,5 @@
-// Copies a DFG node by node and lets an edit replace nodes on the way. Every rewrite is based on
-// this.
+// What rewrites of a DFG are based on: a copy made node by node, in which an edit replaces nodes on
+// the way, and facts about nodes.
 #pragma once
 
 #include <utility>
@@ -35,6 +35,17 @@ inline NodeVector<int> count_consumers(const Dfg& dfg) {
   for (const auto& [name, node] : dfg.outputs()) ++count[node];
   for (const auto& [name, node] : dfg.updates()) ++count[node];
   return count;
+}
+
+// Returns for each node whether it depends on no parameter and no random number.
+inline NodeVector<char> constants(const Dfg& dfg) {
+  NodeVector<char> constant;
+  for (const Node& node : dfg.nodes()) {
+    bool fixed = node.op != Op::param && node.op != Op::dropout;
+    for (const NodeRef in : node.inputs) fixed = fixed && constant[in] != 0;
+    constant.push_back(fixed ? 1 : 0);
+  }
+  return constant;
 }
 
 }  // namespace nacre

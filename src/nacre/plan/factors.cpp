@@ -8,17 +8,6 @@ namespace {
 
 bool on_vertices(const Node& node) { return node.type.space.kind == SpaceKind::vertex; }
 
-// Returns for each node whether it depends on no parameter and no random number.
-NodeVector<char> constants(const Dfg& dfg) {
-  NodeVector<char> constant;
-  for (const Node& node : dfg.nodes()) {
-    bool fixed = node.op != Op::param && node.op != Op::dropout;
-    for (const NodeRef in : node.inputs) fixed = fixed && constant[in] != 0;
-    constant.push_back(fixed ? 1 : 0);
-  }
-  return constant;
-}
-
 // A product of gathered rows and gathered scalars of both ends.
 struct Message {
   NodeRef rows = -1;              // the rows that are gathered

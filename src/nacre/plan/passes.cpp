@@ -70,7 +70,11 @@ const std::vector<Pass>& pass_table() {
        }},
       {"apply_choices", "after swap_indexing, which finds the places where there is a choice",
        "it carries out what --plan chose",
-       [](Draft& d) { d.plan.dfg = apply_choices(d.plan.dfg, d.plan.options.choices, false); }},
+       [](Draft& d) {
+         const CoverLayers cover = d.blocks.cover_layers();
+         if (!cover.exist()) leave_edges_together(d.plan.options.choices);
+         d.plan.dfg = apply_choices(d.plan.dfg, d.plan.options.choices, false, cover);
+       }},
       {"delay_row_factors", "after the choices, whose products it moves factors behind", nullptr,
        [](Draft& d) {
          if (d.plan.options.vertex_factors) d.plan.dfg = delay_row_factors(d.plan.dfg);

@@ -23,7 +23,24 @@ constexpr int64_t kKeepByRules = int64_t{8} << 30;
 // Below this predicted time of a whole run, searching and measuring could not pay for themselves.
 constexpr double kWorthSearching = 5.0;
 
-// Options that the search does not choose: they follow from the device and the graph.
+// The edges of a graph are divided (sites.h) if that takes at most this share of the predicted time
+// of the run.
+constexpr double kDividingShare = 0.02;
+constexpr double kSecondsOfDivision = 1e-6;  // for each edge, on an ordinary core
+
+// Returns whether the run is long enough, and memory large enough, to compare plans that divide the
+// edges.
+bool worth_dividing(const PlanningInput& input, const PlanRequest& request, const SearchResult& ruled, double epochs) {
+  const std::vector<Node>& nodes = input.dfg.nodes();
+  const auto typed = [](const Node& node) { return node.op == Op::typed_matmul; };
+  if (!input.blocks.cover_layers().exist() || std::none_of(nodes.begin(), nodes.end(), typed)) return false;
+  const int64_t edges = input.blocks.rows(Space::edge(0));
+  return static_cast<double>(edges) * kSecondsOfDivision <= kDividingShare * ruled.predicted * epochs &&
+         covering_bytes(edges) <= std::min(memory_for(input, request), kKeepByRules);
+}
+
+// Returns the options that the search does not choose, because they follow from the device and the
+// graph.
 PlanOptions fixed_options(const PlanningInput& input, const PlanRequest& request) {
   PlanOptions base;
   base.hoist = !input.changing;
@@ -62,7 +79,7 @@ bool worth_searching(const PlanRequest& request, const SearchResult& ruled, doub
 
 std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
   const JoinedProducts joined = joined_products(input.device);
-  std::string key = fmt::format("plan {} {} {}{}{}{} layers {}\n", input.kernels_version, machine_name(num_threads()),
+  std::string key = fmt::format("plan 2 {} {} {}{}{}{} layers {}\n", input.kernels_version, machine_name(num_threads()),
                                 input.device_type, joined.rows > 0 ? " joined" : "", joined.typed ? " by type" : "",
                                 input.device.gpu ? " dots" : "", input.blocks.num_layers());
   for (int l = 0; l < input.blocks.num_layers(); ++l)
@@ -132,10 +149,14 @@ int64_t memory_for(const PlanningInput& input, const PlanRequest& request) {
 }
 
 PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request) {
-  const SearchOptions rules = by_rules(input, request);
+  SearchOptions rules = by_rules(input, request);
   PlanOptions base = fixed_options(input, request);
   PlanAnswer answer;
   answer.search = search_plan(input.dfg, input.blocks, base, rules);
+  if (worth_dividing(input, request, answer.search, rules.epochs)) {
+    rules.divide_edges = true;
+    answer.search = search_plan(input.dfg, input.blocks, base, rules);
+  }
   // Dot products that a sum computes are stored for every edge. If the plan does not fit into
   // memory with them, the search is repeated without them.
   if (base.join_dots && !fits(input, request, answer.search.options)) {

@@ -117,7 +117,8 @@ class Search {
   // Sites of one parameter share values (A·x, Aᵀ·g), so they are chosen together.
   std::vector<std::pair<std::string, std::vector<Site>>> site_groups() const {
     std::vector<std::pair<std::string, std::vector<Site>>> groups;
-    for (Site& site : find_sites(prepare_dfg(dfg_, blocks_, result_.options))) {
+    const CoverLayers cover = how_.divide_edges ? blocks_.cover_layers() : CoverLayers{};
+    for (Site& site : find_sites(prepare_dfg(dfg_, blocks_, result_.options), cover)) {
       const std::string name = site.key.substr(site.key.find('@') + 1);
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == name; });
       if (same == groups.end()) {

@@ -44,6 +44,9 @@ struct SearchOptions {
   // What a byte costs, both of the step's peak and of the orders that its kernels walk. Of plans
   // that take about equally long, the smaller one is wanted.
   double seconds_of_byte = 0;
+  // Whether orders of typed products that divide the edges are compared, too (sites.h). The edges
+  // are divided when the first of these plans is made, which takes time and memory.
+  bool divide_edges = false;
   Measure measure;
   // If not null, the plan by rules is compared with the plan that was found and with the others.
   const PlanOptions* rules = nullptr;

@@ -13,6 +13,9 @@ namespace {
 
 bool is_product(Op op) { return op == Op::matmul || op == Op::matmul_t; }
 bool is_lstm_grad(Op op) { return op == Op::lstm_grad_z || op == Op::lstm_grad_w; }
+// The layer of the edges that the DFG was written for, as opposed to one of their halves.
+constexpr int kWhole = -1;
+
 bool on_vertices(const Dfg& dfg, NodeRef i) { return dfg[i].type.space.kind == SpaceKind::vertex; }
 
 bool all_scalars(const Dfg& dfg, const std::vector<NodeRef>& factors) {
@@ -71,12 +74,18 @@ class Builder {
   NodeRef add(Op op, std::vector<NodeRef> inputs, Attr attr = Attr::none, std::vector<int64_t> ints = {}) {
     return out_.add({.op = op, .inputs = std::move(inputs), .attr = attr, .ints = std::move(ints)});
   }
-  // Returns x (new) times old scalar factors. The factors are multiplied with each other first,
-  // because they have one element per row and x has many.
-  NodeRef scaled(NodeRef x, const std::vector<NodeRef>& factors) {
+  // Returns the rows of an old value at one end of the edges of a layer.
+  NodeRef at_end(NodeRef old, Attr end, int layer) {
+    if (layer == kWhole) return at(old);
+    return add(Op::index, {at(old)}, Attr::self, {end == Attr::src ? layer : layer + 1});
+  }
+  // Returns x (new) times old scalar factors, on the edges of a layer. The factors are multiplied
+  // with each other first, because they have one element per row and x has many.
+  NodeRef scaled(NodeRef x, const std::vector<NodeRef>& factors, int layer = kWhole) {
     if (factors.empty()) return x;
     NodeRef product = at(factors[0]);
     for (size_t i = 1; i < factors.size(); ++i) product = add(Op::mul, {product, at(factors[i])});
+    if (layer != kWhole) product = add(Op::index, {product}, Attr::self, {layer});
     return add(Op::mul, {x, product});
   }
   NodeRef aggregate(const Aggregation& a, NodeRef x) {
@@ -103,17 +112,23 @@ Attr pair_of(Attr end) { return end == Attr::src ? Attr::pair_src : Attr::pair_d
 // Recognises a kind of site at a node, and builds each option there.
 class Finder {
  public:
-  explicit Finder(const Dfg& dfg) : dfg_(dfg), consumers_(count_consumers(dfg)) {}
+  Finder(const Dfg& dfg, CoverLayers cover)
+      : dfg_(dfg), cover_(cover), consumers_(count_consumers(dfg)), constant_(constants(dfg)) {}
 
   std::optional<Site> find(NodeRef i) {
     const Node& node = dfg_[i];
     std::string why;
     if (node.op == Op::index_add && (node.attr == Attr::src || node.attr == Attr::dst)) {
       const auto typed = match_typed_sum(i);
-      if (typed) return site(i, op_info(dfg_[typed->typed].op).name, dfg_[typed->typed].inputs[1], "edge");
+      if (typed) {
+        const Node& product = dfg_[typed->typed];
+        return typed_site(i, op_info(product.op).name, product.inputs[1], can_divide(typed->factors));
+      }
     }
-    if (node.op == Op::typed_weight_grad && match_typed_grad(dfg_, i, &why)) {
-      return site(i, "typed_weight_grad", i, "edge");
+    if (node.op == Op::typed_weight_grad) {
+      const auto grad = match_typed_grad(dfg_, i, &why);
+      if (grad)
+        return typed_site(i, "typed_weight_grad", i, can_divide(grad->x.factors) && can_divide(grad->g.factors));
     }
     if (is_product(node.op) && on_vertices(dfg_, i) && match_aggregation(dfg_, node.inputs[0])) {
       return site(i, op_info(node.op).name, node.inputs[1], "aggregate");
@@ -141,7 +156,7 @@ class Finder {
       const Aggregation a = *match_aggregation(dfg_, node.inputs[0]);
       return b.aggregate(a, b.add(node.op, {b.at(a.x), b.at(node.inputs[1])}));
     }
-    if (const auto typed = match_typed_sum(i)) return build_typed_sum(*typed, node.attr, option, b);
+    if (const auto typed = match_typed_sum(i)) return build_typed_sum(i, *typed, option, b);
     const SumOfProduct sum = *match_sum_of_product(i);
     const Node& product = dfg_[sum.product];
     const NodeRef x = b.scaled(b.at(product.inputs[0]), sum.scales);
@@ -160,6 +175,18 @@ class Finder {
     const int seen = ++keys_[s.key];
     if (seen > 1) s.key += "#" + std::to_string(seen);
     return s;
+  }
+
+  Site typed_site(NodeRef i, std::string_view op, NodeRef weight, bool divides) {
+    Site s = site(i, op, weight, "edge");
+    if (divides) s.options.emplace_back(kCoverOption);
+    return s;
+  }
+
+  // Returns whether the edges of a typed product can be divided. Factors are carried to the halves
+  // by a plain kernel, which is fast enough for constants only: these are computed once.
+  bool can_divide(const std::vector<NodeRef>& factors) const {
+    return cover_.exist() && std::all_of(factors.begin(), factors.end(), [&](NodeRef f) { return constant_[f] != 0; });
   }
 
   // Returns the parameter that a weight comes from (through reshapes and bases), or the one that a
@@ -225,42 +252,64 @@ class Finder {
     return on_vertices(dfg_, z) ? b.add(Op::index_add, {grads}, Attr::src) : grads;
   }
 
-  NodeRef build_typed_sum(const TypedProduct& m, Attr reduce, const std::string& option, Builder& b) const {
+  // Calls build(end, layer) for each half of the edges and adds the results. build() gets the end
+  // whose pairs the edges of the half belong to, and the layer of the half.
+  template <class Build>
+  NodeRef divided(Builder& b, const Build& build) const {
+    return b.add(Op::add, {build(Attr::dst, cover_.at_dst), build(Attr::src, cover_.at_src)});
+  }
+
+  NodeRef build_typed_sum(NodeRef sum, const TypedProduct& m, const std::string& option, Builder& b) const {
+    if (option != kCoverOption) return typed_sum_by(option == "src" ? Attr::src : Attr::dst, kWhole, sum, m, b);
+    return divided(b, [&](Attr end, int layer) {
+      const NodeRef half = typed_sum_by(end, layer, sum, m, b);
+      return b.add(Op::index, {half}, Attr::self, {dfg_[sum].type.space.layer});
+    });
+  }
+
+  NodeRef typed_sum_by(Attr end, int layer, NodeRef sum, const TypedProduct& m, Builder& b) const {
     const Node& typed = dfg_[m.typed];
-    const Attr end = option == "src" ? Attr::src : Attr::dst;
-    const NodeRef x = b.at(m.gather.x);
+    const Attr reduce = dfg_[sum].attr;
+    const NodeRef x = b.at_end(m.gather.x, m.gather.end, layer);
     const NodeRef w = b.at(typed.inputs[1]);
     if (end == reduce) {
-      const NodeRef messages = b.scaled(b.add(Op::index, {x}, m.gather.end), m.factors);
+      const NodeRef messages = b.scaled(b.add(Op::index, {x}, m.gather.end), m.factors, layer);
       const NodeRef sums = b.add(Op::index_add, {messages}, pair_of(end));
       return b.add(Op::index_add, {b.add(typed.op, {sums, w})}, end);
     }
     const NodeRef products = b.add(typed.op, {b.add(Op::index, {x}, end, {1}), w});
-    const NodeRef messages = b.scaled(b.add(Op::index, {products}, pair_of(end)), m.factors);
+    const NodeRef messages = b.scaled(b.add(Op::index, {products}, pair_of(end)), m.factors, layer);
     return b.add(Op::index_add, {messages}, reduce);
   }
 
-  static NodeRef build_typed_grad(const TypedGrad& m, const std::string& option, Builder& b) {
-    const bool src = option == "src";
+  NodeRef build_typed_grad(const TypedGrad& m, const std::string& option, Builder& b) const {
+    if (option != kCoverOption) return typed_grad_by(option == "src" ? Attr::src : Attr::dst, kWhole, m, b);
+    return divided(b, [&](Attr end, int layer) { return typed_grad_by(end, layer, m, b); });
+  }
+
+  static NodeRef typed_grad_by(Attr end, int layer, const TypedGrad& m, Builder& b) {
+    const bool src = end == Attr::src;
     const GatherProduct& kept = src ? m.x : m.g;
     const GatherProduct& summed = src ? m.g : m.x;
     std::vector<NodeRef> factors = summed.factors;
     factors.insert(factors.end(), kept.factors.begin(), kept.factors.end());
-    const NodeRef messages = b.scaled(b.add(Op::index, {b.at(summed.x)}, summed.end), factors);
-    const NodeRef sums = b.add(Op::index_add, {messages}, pair_of(kept.end));
-    const NodeRef rows = b.add(Op::index, {b.at(kept.x)}, kept.end, {1});
+    const NodeRef gathered = b.add(Op::index, {b.at_end(summed.x, summed.end, layer)}, summed.end);
+    const NodeRef sums = b.add(Op::index_add, {b.scaled(gathered, factors, layer)}, pair_of(kept.end));
+    const NodeRef rows = b.add(Op::index, {b.at_end(kept.x, kept.end, layer)}, kept.end, {1});
     return src ? b.add(Op::typed_weight_grad, {rows, sums}) : b.add(Op::typed_weight_grad, {sums, rows});
   }
 
   const Dfg& dfg_;
+  CoverLayers cover_;
   NodeVector<int> consumers_;
+  NodeVector<char> constant_;
   std::map<std::string, int> keys_;
 };
 
 }  // namespace
 
-std::vector<Site> find_sites(const Dfg& dfg) {
-  Finder finder(dfg);
+std::vector<Site> find_sites(const Dfg& dfg, CoverLayers cover) {
+  Finder finder(dfg, cover);
   std::vector<Site> sites;
   for (NodeRef i = 0; i < dfg.size(); ++i) {
     if (auto site = finder.find(i)) sites.push_back(std::move(*site));
@@ -268,10 +317,16 @@ std::vector<Site> find_sites(const Dfg& dfg) {
   return sites;
 }
 
-Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all) {
+void leave_edges_together(Choices& choices) {
+  for (auto& [site, option] : choices) {
+    if (option == kCoverOption) option = "dst";
+  }
+}
+
+Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all, CoverLayers cover) {
   std::map<NodeRef, std::string> change;
   size_t found = 0;
-  for (const Site& site : find_sites(dfg)) {
+  for (const Site& site : find_sites(dfg, cover)) {
     const auto choice = choices.find(site.key);
     if (choice == choices.end()) continue;
     ++found;
@@ -285,7 +340,7 @@ Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all) {
   if (all && found < choices.size())
     throw UserError("plan", "holds choices for parts that this model does not have",
                     "make the plan again with nacre plan --output FILE");
-  const Finder finder(dfg);
+  const Finder finder(dfg, cover);
   const Dfg chosen = copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>& moved) {
     const auto found_change = change.find(i);
     if (found_change == change.end()) return out.add(std::move(node));

@@ -8,7 +8,11 @@
 //   src   forward: multiply pairs of the sources, then sum over edges; backward: sum over the edges
 //         of each pair first
 //   dst   forward: sum over the edges of each destination's pairs, then multiply; backward mirrored
-// Weight gradients of such products sum over the pairs of either end.
+//   cover every edge by the end whose pair more edges share: the edges are divided so that they
+//         touch as few pairs as possible (graph/edge_cover.h), one half is done by src and the
+//         other by dst, and the results are added. Offered for a whole graph whose edge factors are
+//         constant.
+// Weight gradients of such products sum over the pairs of either end, or of both.
 //
 // Aggregation and product (GT3, dynamic kernel placement). (A·x)·W = A·(x·W) is chosen per layer.
 // In the backward pass, it is chosen separately for the gradient of x and for that of W, which may
@@ -26,6 +30,7 @@
 #include <vector>
 
 #include "nacre/dfg/dfg.h"
+#include "nacre/kernel/blocks.h"
 
 namespace nacre {
 
@@ -37,8 +42,12 @@ struct Site {
   std::vector<std::string> options;
 };
 
-// Returns the sites in topological order.
-std::vector<Site> find_sites(const Dfg& dfg);
+// The option of a typed product for which the edges are divided.
+inline constexpr const char* kCoverOption = "cover";
+
+// Returns the sites in topological order. The edges can be divided if the blocks have layers for
+// the halves.
+std::vector<Site> find_sites(const Dfg& dfg, CoverLayers cover = {});
 
 // Maps the key of a site to an option. Sites that are not named stay as written.
 using Choices = std::map<std::string, std::string>;
@@ -46,6 +55,10 @@ using Choices = std::map<std::string, std::string>;
 // Throws UserError if a choice names a site or an option that does not exist. With `all`, every
 // choice must name a site. Without it, choices of other DFGs of the model are passed over, because
 // the model has fewer sites in evaluation.
-Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all = true);
+Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all = true, CoverLayers cover = {});
+
+// Replaces the option cover by dst, for blocks whose edges cannot be divided: those of a rank or of
+// a batch, which may run the plan of a whole graph.
+void leave_edges_together(Choices& choices);
 
 }  // namespace nacre

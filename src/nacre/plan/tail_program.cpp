@@ -10,7 +10,8 @@ namespace nacre {
 RowProgram tail_program(const Draft& draft, const Kernel& kernel, const NodeVector<char>* stored) {
   const Dfg& dfg = draft.dfg();
   const std::set<NodeRef> own(kernel.nodes.begin(), kernel.nodes.end());
-  // A product that is not the root of the kernel has been joined to the kernel.
+  // The program also computes products: a product of the kernel that is not its root has been
+  // joined to the kernel (join_products).
   const auto joined = [&](NodeRef v) { return dfg[v].op == Op::matmul || dfg[v].op == Op::matmul_t; };
   ProgramBuilder builder(draft.an(), draft.plan.alias, dfg[kernel.root].type.space,
                          [&](NodeRef v) { return own.contains(v) && (draft.an().row_local(v) || joined(v)); });

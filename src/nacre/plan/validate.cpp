@@ -11,7 +11,7 @@ class Validator {
  public:
   Validator(const Plan& plan, const Blocks& blocks) : plan_(plan), dfg_(plan.dfg), blocks_(blocks) {
     dfg_.validate();
-    NACRE_CHECK(blocks.num_layers() >= dfg_.num_layers(), "the plan spans more layers than there are blocks");
+    NACRE_CHECK(blocks.fit(dfg_), "the plan has layers for which there are no blocks");
     NACRE_CHECK(plan.stored.covers(dfg_) && plan.alias.covers(dfg_), "the plan's tables do not match its DFG");
     for (const NodeRef a : plan.alias) check_ref(a, "an alias");
     written_.assign(dfg_, 0);

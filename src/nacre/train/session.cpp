@@ -109,8 +109,9 @@ std::vector<MemoryItem> Session::memory() const {
   }
   const int64_t weights = run_.dataset.num_nodes() * (run_.weighs_pairs() ? run_.dataset.num_classes : 1) * 4;
   if (!gpu) items.push_back({"graph", run_.dataset.graph.bytes()});
+  if (!gpu && blocks_->cover_bytes() > 0) items.push_back({"the graph's edges in two halves", blocks_->cover_bytes()});
   items.insert(items.end(),
-               {{gpu ? "graph and work lists" : "graph by source and work lists", device_->backend()->graph_bytes()},
+               {{gpu ? "graph and work lists" : "edges by source, and work lists", device_->backend()->graph_bytes()},
                 {"features", features},
                 {"labels, splits and loss weights", run_.label_bytes() + run_.dataset.num_nodes() * 4 + weights},
                 {"parameters", learner_->parameter_bytes()}});
@@ -167,7 +168,8 @@ HostMemory Session::host() const {
   int64_t features = 0;
   for (const FeatureLeaf& leaf : run_.leaves) features += leaf.values.bytes();
   host.gpu = !device_->on_host();
-  host.held = d.graph.bytes() + views_->bytes() + features + run_.label_bytes() + kept + targets;
+  host.held =
+      d.graph.bytes() + blocks_->cover_bytes() + views_->bytes() + features + run_.label_bytes() + kept + targets;
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, d)}};
   if (!host.gpu) {
     host.training = memory();
@@ -175,7 +177,7 @@ HostMemory Session::host() const {
     return host;
   }
   host.training = {{"graph", d.graph.bytes()},
-                   {"graph's forms for the device", views_->bytes()},
+                   {"graph's forms for the device", views_->bytes() + blocks_->cover_bytes()},
                    {"features", features},
                    {"labels, splits and loss weights", run_.label_bytes() + targets},
                    {"parameters, optimiser state, best weights", kept + learner_->parameter_bytes()}};

@@ -37,7 +37,7 @@ const std::vector<double>& bound_value(const Node& leaf, const Bindings& binding
 }  // namespace
 
 Interpreter::Interpreter(const Dfg& dfg, Blocks blocks) : dfg_(dfg), blocks_(std::move(blocks)) {
-  NACRE_CHECK(blocks_.num_layers() >= std::max(1, dfg.num_layers()), "there are fewer blocks than the DFG has layers");
+  NACRE_CHECK(blocks_.num_layers() > 0 && blocks_.fit(dfg), "the DFG has layers for which there are no blocks");
   // A rank gets the sources that are not its own destinations by an exchange.
   for (int l = 0; l + 1 < blocks_.num_layers() && blocks_.links() == nullptr; ++l) {
     NACRE_CHECK(blocks_.layer(l).num_dst() == blocks_.layer(l + 1).num_src(),

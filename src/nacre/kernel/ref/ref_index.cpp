@@ -10,7 +10,8 @@
 namespace nacre::ref {
 namespace {
 
-// Returns the row that attribute `attr` of edge or pair r points at; for self, r is a destination.
+// Returns the row that attribute `attr` of edge or pair r points at. For self, r is a destination
+// or an edge of a half of the graph.
 int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
   if (from.is_pair() && attr != Attr::type) {
     return blocks.layer(from.layer).pairs(from.kind == SpaceKind::pair_src ? End::src : End::dst).vertex[r];
@@ -27,7 +28,7 @@ int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
     case Attr::pair_dst:
       return blocks.layer(from.layer).pairs(End::dst).of_edge[r];
     case Attr::self:
-      return r;
+      return from.kind == SpaceKind::edge ? int64_t{blocks.whole_edges(from.layer)[r]} : r;
     case Attr::none:
       break;
   }

@@ -43,7 +43,8 @@ class Grouping {
   // rows. In memory this is a view, but kernels see other rows.
   bool first_rows(NodeRef i) const {
     const Node& node = dfg_[i];
-    return plan_.options.fuse && node.op == Op::index && node.attr == Attr::self && !draft_.is_inlined(node.inputs[0]);
+    return plan_.options.fuse && node.op == Op::index && node.attr == Attr::self && node.type.space.on_vertices() &&
+           !draft_.is_inlined(node.inputs[0]);
   }
 
   void place(NodeRef i) {
