@@ -31,7 +31,7 @@ def line_of(text, match):
 
 
 def python_comments(text):
-    """Numbers of the lines with comments or docstrings."""
+    """Yields the numbers of the lines with comments or docstrings."""
     before = tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         is_statement = before in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
@@ -42,7 +42,7 @@ def python_comments(text):
 
 
 def comments(path, text):
-    """Numbers of the lines with comments."""
+    """Returns the numbers of the lines with comments."""
     if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
         return (line_of(text, match) for match in CPP_TOKEN.finditer(text) if match.group().startswith("//"))
     if path.suffix == ".py":

@@ -69,7 +69,8 @@ std::vector<LoaderVariant> loader_variants(const GraphTensorOptions& options);
 
 // The times of an epoch of at most `batches` steps, which are the last steps of the epoch.
 struct EpochTimes {
-  double seconds = 0, compute = 0, device = 0;  // the times of StepTimes
+  double seconds = 0;              // time from the first step to the last loss
+  double compute = 0, device = 0;  // StepTimes::host and StepTimes::device of these steps
   int64_t batches = 0;
   LoaderTimes loader;  // times of this epoch
 };

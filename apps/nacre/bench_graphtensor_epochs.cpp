@@ -36,7 +36,7 @@ struct Measured {
 constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
                                   "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 
-// The variants train the same session, taking turns.
+// Measures the variants, which take turns in training the same session.
 std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph, const RunConfig& config,
                               const std::vector<LoaderVariant>& variants) {
   std::vector<Measured> measured(variants.size());

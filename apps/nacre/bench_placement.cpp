@@ -282,10 +282,13 @@ void add_bench_placement(Command bench) {
                      "also train on the host with locality-aware sampling of these scales, such as 2,4,8, as if the\n"
                      "first share of the rows were in the memory of a device");
   command.add_option("--model", c->config.model.model, "model for --scales").show_default();
-  command.add_option("--hidden", c->config.model.hidden, "width of its hidden layers").show_default().positive();
-  command.add_option("--train-epochs", c->train_epochs, "epochs of each of its runs").show_default().positive();
-  command.add_option("--seed", c->config.seed, "seed of batches and initial weights").show_default();
-  command.add_option("--curves", c->curves, "write the losses of every epoch to this CSV file");
+  command.add_option("--hidden", c->config.model.hidden, "with --scales: width of the hidden layers")
+      .show_default()
+      .positive();
+  command.add_option("--train-epochs", c->train_epochs, "with --scales: epochs of each run").show_default().positive();
+  command.add_option("--seed", c->config.seed, "seed of the batches and, with --scales, of the initial weights")
+      .show_default();
+  command.add_option("--curves", c->curves, "with --scales: write the losses of every epoch to this CSV file");
   command.callback([c, command] { run_placement(*c, command); });
 }
 

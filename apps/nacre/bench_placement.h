@@ -13,15 +13,14 @@ namespace nacre::cli {
 
 struct PlacementBench {
   RunConfig config;
-  std::string groups = "1;2;2+2;4";
-  std::string shares = "0.05,0.1,0.2";
-  std::string methods;
-  double own_rate = 0;
-  double peer_rate = 100;
-  double host_rate = 20;
-  double alpha = -1;
-  int64_t epochs = 1;
-  std::string json;
+  std::string groups = "1;2;2+2;4";     // sets of simulated devices
+  std::string shares = "0.05,0.1,0.2";  // shares of all rows that each device holds
+  std::string methods;                  // methods of placement; empty: all
+  // GB/s at which a device reads its own rows (0: at no cost), those of a peer and of the host
+  double own_rate = 0, peer_rate = 100, host_rate = 20;
+  double alpha = -1;      // alpha of Algorithm 1; negative: the value of the least expected time
+  int64_t epochs = 1;     // epochs that are sampled and counted
+  std::string json;       // file for the table; empty: none
   std::string scales;     // scales of locality-aware sampling that are trained with; empty: none
   int train_epochs = 20;  // epochs of each of these runs
   std::string curves;     // CSV file for the loss of every epoch; empty: none

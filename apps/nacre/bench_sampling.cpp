@@ -136,7 +136,7 @@ void run_sampling(SamplingBench& c, const Command& command) {
   SampleOptions& options = c.config.sampling;
   options.fanout = parse_fanout(c.fanout);
   options.seed = c.config.seed;
-  if (c.batches < 1 || c.together < 1) throw UserError("--batches", "and --together must be at least 1");
+  if (c.batches < 1 || c.together < 1) throw UserError("--batches and --together", "must be at least 1");
   const Dataset data = open_data(c.config);
   const Sampler sampler(data.graph, options);
   const Seeds seeds(data, c.config);

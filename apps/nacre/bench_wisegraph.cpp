@@ -195,10 +195,10 @@ void add_bench_wisegraph(Command bench) {
       .positive();
   command.add_option("--limit-s", o.limit, "seconds of a step; slower plans are given up").show_default().positive();
   command.add_option("--out", o.out, "folder for CSV, JSON and SVG files").show_default();
-  command.add_flag("--cost-model", c->cost_model, "how well the cost model ranks plans and predicts kernels");
-  command.add_flag("--outliers", c->outliers, "Fig. 19: outliers run separately, or like the rest");
-  command.add_flag("--dkp", c->dkp, "GCN's order of sum and product, chosen and measured, over sizes");
-  command.add_flag("--partition", c->partition, "time to partition twin:reddit, by size and table");
+  command.add_flag("--cost-model", c->cost_model, "measure how well the cost model ranks plans and predicts kernels");
+  command.add_flag("--outliers", c->outliers, "Fig. 19: time kernels that run outliers separately, and like the rest");
+  command.add_flag("--dkp", c->dkp, "measure for many sizes whether GCN's order of sum and product is chosen well");
+  command.add_flag("--partition", c->partition, "measure the time to partition twin:reddit, by size and table");
   command.callback([c, command] { run_wisegraph(*c, command); });
 }
 

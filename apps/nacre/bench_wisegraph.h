@@ -37,7 +37,7 @@ class WiseBench {
   // Returns the scaled graph that a model is run on. data() loads each graph once.
   std::string graph_for(const std::string& graph, const std::string& model) const;
   const Dataset& data(const std::string& spec);
-  // seconds that loading the last data set took
+  // Returns the seconds that loading the last data set took.
   double load_seconds() const { return load_seconds_; }
   RunConfig config_for(const std::string& model) const;
   Workbench open(const std::string& graph, const std::string& model);

@@ -75,7 +75,8 @@ Setting Setting::one_of(const std::string& what, std::vector<std::string> names,
                         const std::string& text) { return choose_name(option, what, text, names, synonyms); });
 }
 
-// CLI11 has no place for such names, so they become the name of a check that accepts every value.
+// Stores the names for completions. CLI11 has no place for them, so they become the name of a check
+// that accepts every value.
 Setting Setting::choices(const std::vector<std::string>& names) const {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : "|") + name;

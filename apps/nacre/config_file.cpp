@@ -235,7 +235,7 @@ FileSettings settings_of_files(const CLI::App& command, const std::vector<std::s
     if (path.empty()) continue;
     std::error_code error;
     if (std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) > kMostBytes)
-      fail(path, "is too large for a file of settings", "it may have 1 MiB");
+      fail(path, "is too large for a file of settings", "it may have at most 1 MiB");
     const std::string text = read_file(path);
     Words words(command);
     const bool json_file = is_json(path, text);

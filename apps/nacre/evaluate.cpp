@@ -35,7 +35,7 @@ struct EvalCommand {
   std::string output = "predictions.csv";
   bool scores = false;
   bool embeddings = false;
-  int64_t top = 0;  // 0: not given
+  int64_t top = 0;  // number of items of --top; 0 if the option was not given
   bool json = false;
   bool predicts = false;  // nacre predict
 };

@@ -21,10 +21,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kHostName = "cpu";
 // A schedule is made of this many batches. The batches of an epoch are alike, so a schedule of more
 // batches would only repeat itself.
 constexpr int64_t kScheduledBatches = 24;
+// nacre plan --schedule measures operations for this many seconds if their costs are not known.
 constexpr double kShortMeasuring = 6;
 
 std::string percent(double error) { return std::isfinite(error) ? fmt::format("{:.1f} %", 100 * error) : "unknown"; }
@@ -42,7 +42,7 @@ OperationTimes time_host(const BatchSession& session, double seconds) {
   return time_operations(host, {.seconds = seconds});
 }
 
-// Returns shapes of batches like those of the run.
+// Returns the shapes of `count` batches that are drawn as the run draws its batches.
 std::vector<BatchShape> run_shapes(const BatchSession& session, int64_t count) {
   std::vector<BatchShape> shapes;
   const std::vector<Sample> trials = session.trial_batches(static_cast<int>(count));
@@ -62,7 +62,7 @@ LearnedCosts learn_costs(BatchSession& session, double seconds) {
   learned.error = held_out_batch_error(times.all, session.device().name());
   for (const TimedOperation& t : times.all) learned.batches = std::max<int64_t>(learned.batches, t.batch + 1);
   if (!on_host) {
-    // What the host does for the device was timed already.
+    // The host prepares the batches of the device, so these operations were timed with the device.
     const std::set<std::string> prepares = {"sample", "reindex", "gather", "prepare", "bind"};
     for (TimedOperation& t : time_host(session, seconds / 2).all) {
       if (!prepares.contains(t.key.operation)) times.all.push_back(std::move(t));

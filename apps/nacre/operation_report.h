@@ -23,6 +23,7 @@ struct LearnedCosts {
 // on the host if the device is a GPU), and learns and stores their costs.
 LearnedCosts learn_costs(BatchSession& session, double seconds);
 
+// Return the costs as a table for people, and as JSON with the key of operation_costs_key().
 std::string costs_text(const OperationCosts& costs);
 std::string costs_json(const LearnedCosts& learned, const std::string& key);
 
@@ -30,16 +31,19 @@ std::string costs_json(const LearnedCosts& learned, const std::string& key);
 // empty text if no costs are stored.
 std::string forecast_text(const BatchSession& session);
 
-// Returns what --schedule shows. `device` names a GPU, which need not exist in this machine; if it
-// is empty, the device of the run is taken.
+// ShownSchedule is what nacre plan --schedule shows.
 struct ShownSchedule {
   ExecutionPlanGraph graph;
   ScheduleComparison comparison;
   std::string shown;   // name of the schedule that is shown
   std::string source;  // says where the times come from, as a sentence
 };
+// Makes schedules of batches of the session, of which the one called `name` is shown. `device`
+// names a GPU, which need not exist in this machine; if it is empty, the device of the run is
+// taken.
 ShownSchedule schedule_batches(BatchSession& session, const std::string& name, int staleness,
                                const std::string& device);
+// Return the schedule as text for people, and as JSON.
 std::string shown_text(const ShownSchedule& schedule);
 std::string shown_json(const ShownSchedule& schedule);
 

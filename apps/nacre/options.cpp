@@ -147,12 +147,12 @@ void add_model_options(Command command, RunConfig& c) {
                   "for several kinds of nodes: width that their features are projected to; default: --hidden")
       .group("Model");
   command.add_option("--heads", m.heads, "number of attention heads; default: the model's usual number").group("Model");
-  command.add_option("--out-heads", m.out_heads, "attention heads of the last layer, averaged")
+  command.add_option("--out-heads", m.out_heads, "number of attention heads of the last layer, which are averaged")
       .show_default()
       .group("Model");
-  command.add_option("--dropout", m.dropout, "share dropped between layers").show_default().group("Model");
+  command.add_option("--dropout", m.dropout, "share of values dropped between layers").show_default().group("Model");
   command.add_option("--input-dropout", m.input_dropout, "share of the features dropped").show_default().group("Model");
-  command.add_option("--attention-dropout", m.attention_dropout, "share of the attention dropped")
+  command.add_option("--attention-dropout", m.attention_dropout, "share of attention weights dropped")
       .show_default()
       .group("Model");
   command.add_option("--aggr", m.aggregator, "mean, sum, max or lstm; default: the model's usual one")
@@ -438,8 +438,8 @@ void add_batch_options(Command command, RunConfig& c) {
           .show_default());
   add(command
           .add_option("--staleness", c.staleness,
-                      "number of updates that the weights of a batch may lack, so that as many batches more compute\n"
-                      "beside each other; 0 = none")
+                      "number of earlier updates that a batch need not wait for, so that this many more batches are\n"
+                      "computed at the same time; 0 = every batch reads the newest weights")
           .not_negative()
           .show_default());
   add(command.add_call(

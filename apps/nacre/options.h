@@ -23,7 +23,7 @@ void add_pass_option(Command command, RunConfig& config);
 std::vector<double> parse_shares(const std::string& text);
 // Adds --batch-size, --fanout and the options that say how batches are sampled and scheduled.
 void add_batch_options(Command command, RunConfig& config);
-// Return the names that --schedule takes besides auto, and other names of them.
+// Return the names that --schedule takes besides auto, and the synonyms that it accepts for them.
 std::vector<std::string> schedule_choices();
 std::vector<Synonym> schedule_synonyms();
 // Adds --features-on and the options that say where features lie. add_batch_options() calls this.

@@ -215,7 +215,8 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
 // search and no device.
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
-  // The bill has the samples of a group. Other schedules would hide what operations cost elsewhere.
+  // In the schedule in-turn, the bill must count the samples of a group. In other schedules,
+  // operations would be timed on one device only, so the session follows none of them.
   if (c.schedule == "in-turn" && config.device != kTypical) config.batch_schedule = c.schedule;
   if (config.device != kTypical) return config;
   parse_precision(config.precision);
@@ -351,7 +352,8 @@ void add_plan_options(Command command, const std::shared_ptr<PlanCommand>& c) {
                       listed(schedule_choices()))
       .one_of("schedule", schedule_choices(), synonyms)
       .group("Mini-batches");
-  command.add_flag("--bill", c->bill, "only the memory a run would take, estimated without loading the data");
+  command.add_flag("--bill", c->bill,
+                   "print only the memory that a run would take, estimated without loading the data");
   command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
 }
 

@@ -378,7 +378,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("nacre")
     parser.add_argument("--tables", default="cost,shares,host,placement,simulated",
-                        help="of cost, shares, host, placement, simulated")
+                        help="the tables to measure, from cost, shares, host, placement and simulated")
     parser.add_argument("--graphs", default="arxiv,reddit,products,proteins")
     parser.add_argument("--scale", type=float, default=1, help="size of the twins")
     parser.add_argument("--swept", default="arxiv", help="the graph of the table placement")

@@ -90,7 +90,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("nacre")
     parser.add_argument("--data", default="twin:arxiv@0.03")
-    parser.add_argument("--where", default="threads,processes", help="of threads, processes, gpu, host")
+    parser.add_argument("--where", default="threads,processes", help="where to train, from threads, processes, gpu and host")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time")

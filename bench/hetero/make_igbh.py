@@ -90,10 +90,10 @@ def write(folder, scale=1.0, widths=None, bare=False, reverse=True, seed=1):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--scale", type=float, default=1.0, help="of IGBH-tiny's numbers of vertices and edges")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on IGBH-tiny's numbers of vertices and edges")
     parser.add_argument("--widths", help="KIND=WIDTH,…: kinds left out have no features")
-    parser.add_argument("--bare", action="store_true", help="no headers where features are 1024 wide")
-    parser.add_argument("--no-reverse", action="store_true", help="relations in one direction only")
+    parser.add_argument("--bare", action="store_true", help="write no headers where features are 1024 wide")
+    parser.add_argument("--no-reverse", action="store_true", help="write relations in one direction only")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     widths = None

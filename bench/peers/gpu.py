@@ -160,7 +160,7 @@ def ask_epochs(worker, report, model, paths, best=None):
         job = epoch_job(model, path, fastest)
         if job is None:
             continue
-        # It would fail again, and may take the process with it.
+        # A form whose eager step has failed would fail again, and may take the process with it.
         if job["form"] in tried - eager.keys():
             report_epoch(report, model, job, {"error": "its eager step has failed"})
             continue
@@ -212,7 +212,8 @@ def run_nacre(args, name, graph, left):
 
 
 def run(args, worker, report_on, left):
-    """`report_on(name)` returns a function that takes a job and its result."""
+    """Measures on all graphs. `report_on(name)` returns a function that takes a job and its
+    result."""
     best = {}
     for name in args.names:
         report = report_on(name)
@@ -241,7 +242,7 @@ def run(args, worker, report_on, left):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nacre", help="the program: its cells on the same graphs, right after the peers', and the table")
+    parser.add_argument("--nacre", help="the program to compare with the peers, on the same graphs, right after them")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--graph", help=".npz as nacre exports it; every vertex counts in the loss")
     source.add_argument("--shape", default=",".join(gpu_table.GRAPHS), help="random graphs of these shapes")
@@ -259,14 +260,14 @@ def parse():
     parser.add_argument("--heads", type=int, default=1, help="attention heads of hidden layers; the expert has one")
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--weights", help="safetensors with nacre's names, or a folder of MODEL.safetensors")
-    parser.add_argument("--seed", type=int, default=0, help="of nacre's initial weights and of --shape")
-    parser.add_argument("--epochs", type=int, default=10, help="timed epochs, at least; three where they take long")
-    parser.add_argument("--seconds", type=float, default=1.0, help="timed seconds, at least")
-    parser.add_argument("--f32", action="store_true", help="no tf32")
+    parser.add_argument("--seed", type=int, default=0, help="seed of nacre's initial weights and of --shape")
+    parser.add_argument("--epochs", type=int, default=10, help="the least number of timed epochs; three if they take long")
+    parser.add_argument("--seconds", type=float, default=1.0, help="the least number of timed seconds")
+    parser.add_argument("--f32", action="store_true", help="multiply in f32 instead of tf32")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one measurement")
     parser.add_argument("--spmm", action="store_true")
     parser.add_argument("--widths", default=WIDTHS)
-    parser.add_argument("--grads", help="safetensors with grad:<name>, and the weights, or a folder of such")
+    parser.add_argument("--grads", help="safetensors with the weights and with gradients, grad:<name>, to compare; or a folder of them")
     parser.add_argument("--tolerance", type=float, default=1e-3)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()

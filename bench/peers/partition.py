@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--data", action="append", help="a graph; may be repeated")
     parser.add_argument("--shares", action="append", help="shares such as 1,2,4; may be repeated")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each; the ratio is their geometric mean")
-    parser.add_argument("--folder", help="for large files of its own (default: the system's)")
+    parser.add_argument("--folder", help="folder for large temporary files; default: the system's")
     args = parser.parse_args()
     metis = find_metis()
     if metis is None:

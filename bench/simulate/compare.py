@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--models", nargs="+", default=["gcn", "sage"])
     parser.add_argument("--devices", help="a list for nacre train --devices")
     parser.add_argument("--together", type=float, default=1, help="share of the memory rates left to each device")
-    parser.add_argument("--h200", action="store_true", help="the configurations of parts of an H200")
+    parser.add_argument("--h200", action="store_true", help="compare the configurations of parts of an H200")
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--precision", default="tf32")

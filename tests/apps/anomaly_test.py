@@ -29,7 +29,7 @@ TRAIN = ("train", *SMALL, "--model", "gcn", "--hidden", 8, "--epochs", 2, "--che
 BATCHES = ("train", *SMALL, "--model", "sage", "--hidden", 8, "--epochs", 2, "--mode", "minibatch", "--batch-size", 8,
            "--fanout", "3,2", "--checkpoint", "run")
 CONVERT = ("data", "convert", "edges.txt", "out.nacre", "--features", "x.npy", "--labels", "y.npy")
-# So many epochs that a search pays; the plan it finds is kept in the cache.
+# With so many epochs, a search pays; the plan that the search finds is kept in the cache.
 PLAN = ("plan", *SMALL, "--model", "gcn", "--epochs", 200000, "--output", "plan.json")
 
 

@@ -191,7 +191,7 @@ def datasets(source_root):
 
 
 def main():
-    """SCRIPT PROGRAM [--sanitized] [unittest arguments …]"""
+    """Runs a script that was started with PROGRAM [--sanitized] [unittest arguments …]."""
     global PROGRAM, SANITIZED
     PROGRAM = os.path.abspath(sys.argv.pop(1))
     if "--sanitized" in sys.argv:

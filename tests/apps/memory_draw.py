@@ -27,7 +27,7 @@ class Drawer:
     # ---- data
 
     def data(self, draw):
-        """Arguments that name a data set."""
+        """Returns arguments that name a data set."""
         kind = draw.choice(KINDS)
         if kind in ("edges", "csv", "gz", "words", "mtx", "snap"):
             return self.list_of_edges(draw, kind)
@@ -112,7 +112,7 @@ class Drawer:
         return name
 
     def pairs_of_users(self, draw):
-        """An .npz file or a folder of users and items."""
+        """Returns an argument that names an .npz file or a folder of users and items."""
         users, items, count = draw.choice(USERS)
         name = f"users_{users}"
         folder = self.dir / name
@@ -134,7 +134,8 @@ class Drawer:
     # ---- options
 
     def run(self, draw):
-        """Arguments of nacre train but for where the run is kept, and whether it recommends."""
+        """Returns the arguments of nacre train, except for where the run is kept, and whether the
+        run recommends."""
         recommends = draw.random() < 0.08
         data = self.pairs_of_users(draw) if recommends else self.data(draw)
         model = draw.choice(("lightgcn", "ngcf")) if recommends else draw.choice(MODELS)

@@ -42,7 +42,8 @@ with open("measured.txt", "w") as out:
 
 
 class Measured:
-    """One run and the most memory it held, as the system counted."""
+    """Measured runs a command and holds its output, its exit code and the most memory that it held,
+    as the system counts."""
 
     def __init__(self, arguments, folder, environment, data_limit=0, address_limit=0):
         command = [sys.executable, "-I", "-S", "-c", STARTER, str(data_limit), str(address_limit), cli.PROGRAM,
@@ -77,7 +78,7 @@ class Memory(cli.CliTest):
 
 @unittest.skipIf("--sanitized" in sys.argv, "sanitizers take memory of their own")
 class Cases(Memory):
-    """What once went wrong."""
+    """Tests runs whose bill or limit was once wrong."""
 
     TINY = ("train", "--device", "cpu", "--no-checkpoint", "--epochs", 1, "--plan", "off", "--json")
 
@@ -202,8 +203,8 @@ class Cases(Memory):
         self.refused("data", "info", ".", "--sizes", says="--sizes")
 
     def test_reading_takes_what_the_sizes_tell(self):
-        """Of every layout that is judged before it is read: the counts are near, and reading
-        takes no more memory."""
+        """Sizes are estimated before data are read. For every layout, the counts must be near, and
+        reading must take no more memory than was estimated."""
         drawer = memory_draw.Drawer(self)
         self.ok("data", "make", "twin:arxiv@0.3", "arxiv.nacre")
         for layout in ("ogb", "saint"):
@@ -326,14 +327,15 @@ def told_at_once(number):
 
 
 class RandomRuns(Memory):
-    """Random runs, each of them once with all the memory there is and once more under a limit
+    """Tests random runs, each once with all the memory there is and once more under a limit that is
     set from its bill."""
 
-    # What a configuration does: most train; the others need a run to continue or to use.
+    # A configuration does one of these. Most train; the others need a run to continue or to use.
     JOBS = ("train", "train", "train", "train", "resume", "eval", "predict")
 
     def command(self, draw, number):
-        """The arguments of the command to be measured, and what must be done before each time."""
+        """Returns the arguments of the command to be measured, and a function that must be called
+        before each time."""
         options = self.drawer.run(draw)
         job = draw.choice(self.JOBS)
         folder = f"run{number}"
@@ -357,14 +359,15 @@ class RandomRuns(Memory):
         shutil.rmtree(self.dir / folder, ignore_errors=True)
 
     def bill_of(self, run):
-        """The figure that a run printed before it began, in MiB, before it was rounded down."""
+        """Returns the bill that a run printed before it began, in MiB. Half of the last digit is
+        added, because it may have been rounded down."""
         shown = re.search(r"in all, at most +([\d.]+) (MiB|GiB)", run.err)
         self.assertIsNotNone(shown, str(run))
         unit = 1024 if shown.group(2) == "GiB" else 1
         return (float(shown.group(1)) + 0.005) * unit
 
     def within(self, run, limit, what):
-        """The run ended well or was refused, and never held more than `limit` MiB."""
+        """Checks that the run ended well or was refused, and never held more than `limit` MiB."""
         self.assertGreaterEqual(run.code, 0, f"killed {what}: {run}")
         if run.code != 0:
             self.assertEqual(run.code, 2, f"failed {what}: {run}")
@@ -374,8 +377,8 @@ class RandomRuns(Memory):
         return "ran" if run.code == 0 else "refused"
 
     def limited(self, number, bill, command, draw):
-        """Runs the command once more under a limit set from its bill; returns what limit and
-        what came of it."""
+        """Runs the command once more under a limit that is set from its bill. Returns the kind of
+        limit, and "ran" or "refused"."""
         most = 1.05 * bill + SLACK
         which = ("--memory-limit", "ulimit -d", "ulimit -v", "less")[number % 4]
         if which == "--memory-limit":

@@ -67,7 +67,7 @@ class Peers(cli.CliTest):
         self.worker = Worker(self.dir / "peers.jsonl")
 
     def compare(self, *arguments):
-        """What the command prints, and the peers' lines."""
+        """Returns what the command prints, and the lines of the peers."""
         argv = ["gpu.py", "--nacre", self.program, "--out", self.worker.out, "--nacre-out", self.dir / "nacre.jsonl",
                 "--folder", self.dir, *arguments]
         self.worker.stop = lambda: None

@@ -43,7 +43,7 @@ ASIDE = ("--deterministic", "--threads", "2", "--hidden", "32", "-q", "-v")
 
 
 def cases():
-    """Name → arguments of `nacre plan`."""
+    """Returns the arguments of `nacre plan` for each case, by the name of the case."""
     found = {}
 
     def add(model, graph, device, *options):
@@ -67,7 +67,7 @@ def cases():
 
 
 def plain(text, device):
-    """The text without what depends on the machine."""
+    """Returns the text without what depends on the machine."""
     text = re.sub(r"^epoch .*\n|^time in .*\n|^more .*\n|^plan .*ready in.*\n", "", text, flags=re.M)
     text = re.sub(r"^memory  .*\n", "", text, flags=re.M)
     if device == "cpu":
@@ -103,7 +103,7 @@ class Runner:
 
 
 def essence(text):
-    """What the record holds a digest of: the choices, the DFG, the kernels and the bytes of
+    """Returns what the record holds a digest of: the choices, the DFG, the kernels and the bytes of
     memory, but no sentences."""
     text = text[max(text.find("\nplan "), 0):]
     text = re.sub(r"^ +(?:not faster|variant of [a-z' ]+): .*\n", "", text, flags=re.M)
@@ -111,7 +111,7 @@ def essence(text):
 
 
 def kernels_of(text):
-    """One line for each kernel: its kind, what it reads, writes and computes."""
+    """Returns a line for each kernel: its kind, and what it reads, writes and computes."""
     lines = re.findall(r"^  \[ *\d+\] (\S+) +(.*?)  +\S+ \S+, \S+ GFLOP  \((.*)\)$", text, re.M)
     short = [f"{kind} {moved.strip()} ({' '.join(re.findall('%[0-9]+', nodes))})" for kind, moved, nodes in lines]
     return "\n".join(short) or text.strip()
@@ -122,7 +122,7 @@ def digest(text):
 
 
 def record_of(texts):
-    """The record's text: a line for each case, then every list of kernels once."""
+    """Returns the record's text: a line for each case, then every list of kernels once."""
     lists = {digest(kernels_of(text)): kernels_of(text) for text in texts.values()}
     first = {}
     for text in texts.values():

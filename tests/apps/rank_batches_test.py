@@ -7,7 +7,7 @@ import unittest
 import cli
 from launched import LaunchedTest, RankTest
 
-# 140 training nodes, so that batches of 7 nodes fill steps of two and of four batches.
+# DATA has 140 training nodes, so that batches of 7 nodes fill steps of two and of four batches.
 DATA = ("--data", "twin:cora", "--mode", "minibatch")
 MODELS = {
     "gcn": ("--model", "gcn", "--hidden", 16, "--clip-grad-norm", 0.5),

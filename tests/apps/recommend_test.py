@@ -10,8 +10,8 @@ USERS, ITEMS = 60, 45
 
 
 def tastes():
-    """Users like the items of their own third; two of each user's items are held out. Item 0 is
-    never taken."""
+    """Returns training and test pairs of users who like the items of their own third. Two items of
+    each user are held out. Item 0 is never taken."""
     train, test = [], []
     for user in range(USERS):
         chosen = random.Random(user).sample([item for item in range(1, ITEMS) if item % 3 == user % 3], 9)

@@ -5,16 +5,12 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "nacre/base/parallel.h"
+#include "support/threads.h"
 
 namespace nacre {
 namespace {
 
-struct Threads {
-  explicit Threads(int n) : before(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-  int before;
-};
+using test::Threads;
 
 TEST(Prefetcher, gives_everything_in_order_for_any_depth_and_number_of_threads) {
   for (const int threads : {1, 2, 4}) {

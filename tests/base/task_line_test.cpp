@@ -9,15 +9,12 @@
 #include <vector>
 
 #include "nacre/base/parallel.h"
+#include "support/threads.h"
 
 namespace nacre {
 namespace {
 
-struct Threads {
-  explicit Threads(int n) : before(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-  int before;
-};
+using test::Threads;
 
 // Tasks hold loops of their own, and their ends are handed out in the order in which they came.
 TEST(TaskLine, FinishesTasksInOrderOnAnyNumberOfThreads) {

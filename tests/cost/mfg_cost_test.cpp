@@ -108,7 +108,7 @@ TEST(OperationCosts, AnswerForEveryOperation) {
   EXPECT_EQ(costs.find({"gpu", "combine", 0, "plan"}), nullptr);
   EXPECT_LT(held_out_batch_error(timed_operations(), "cpu"), 0.05);
   EXPECT_TRUE(std::isnan(held_out_batch_error(timed_operations(), "gpu")));
-  // Of batches that were computed in another plan, only a part is known.
+  // Batches that were computed in another plan lack the times of operations in the plan of the run.
   std::vector<TimedOperation> more = timed_operations();
   for (int batch = 100; batch < 200; ++batch) {
     more.push_back({{"cpu", "bind", 0, ""}, {{1000, 4000}, 1.0 + batch % 9}, batch});

@@ -12,7 +12,8 @@ namespace {
 
 const std::vector<FeatureColumn> kColumns = {{"edges", true}, {"skew", false}, {kCountedSeconds, true}};
 
-// Steps on made-up graphs whose time is the counted time times a factor of the graph's skew.
+// Returns steps on made-up graphs whose time is the counted time times a factor of the graph's
+// skew.
 std::vector<TimedStep> made_up(int graphs, int each) {
   std::vector<TimedStep> steps;
   for (int g = 0; g < graphs; ++g) {

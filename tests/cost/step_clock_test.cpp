@@ -12,8 +12,8 @@ StepAction compute(double seconds) { return {Kind::compute, -1, seconds}; }
 StepAction start(int call) { return {Kind::start, call, 0}; }
 StepAction finish(int call) { return {Kind::finish, call, 0}; }
 
-// Two ranks: one computes 1 s and then starts an exchange, the other 3 s. Both compute 2 s more
-// before they need the rows, which travel for 5 s.
+// Returns two ranks. One computes for 1 s before it starts an exchange, the other one for 3 s. Both
+// then compute for 2 s before they need the rows, which travel for 5 s.
 std::vector<RankStep> two_ranks() {
   return {{{compute(1), start(0), compute(2), finish(0), compute(1)}, {5}},
           {{compute(3), start(0), compute(2), finish(0), compute(1)}, {5}}};

@@ -21,7 +21,7 @@ PROGRAM = DOCS = None
 
 
 def move(writer, folder, name, inner=""):
-    """What a writer makes, under the name the documentation has for it."""
+    """Moves what a writer makes to the name that the documentation has for it."""
     made = w.write(writer, folder / ".made").path
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     shutil.move(made / inner if inner else made, folder / name)
@@ -61,7 +61,7 @@ def native(folder):
     subprocess.run([PROGRAM, "data", "convert", "set.npz", "set.nacre", "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
-# By what the second column of the table calls the layout.
+# The keys are the names of the layouts in the second column of the table.
 LAYOUTS = {
     "nacre": native, "npz": native, "edges": beside_edges,
     "names": named_edges,
@@ -84,7 +84,7 @@ LAYOUTS = {
 
 
 def everything(folder):
-    """For the commands outside the table, which follow each other."""
+    """Makes the data for the commands outside the table, which follow each other."""
     native(folder)
     beside_edges(folder)
     w.text(folder / "soc-LiveJournal1.txt.gz", ["# a comment"] + [f"{a}\t{b}" for a, b in w.EDGES])

@@ -267,7 +267,7 @@ class Damaged(unittest.TestCase):
     CHANGES = 60
 
     def check_message(self, message, files, what):
-        """Names a file of the set, and a place in it."""
+        """Checks that the message names a file of the set, and a place in it."""
         names = sorted((str(f) for f in files if str(f) in message), key=len)
         self.assertTrue(names, what)
         self.assertRegex(message.replace(names[-1], "FILE"), PLACE, what)

@@ -52,7 +52,7 @@ csr_class = _global("scipy.sparse.csr", "csr_matrix")
 
 
 def csr_parts(dense, dtype=np.float32):
-    """data, indices, indptr of a dense matrix."""
+    """Returns data, indices and indptr of a dense matrix."""
     rows, columns = np.nonzero(dense)
     indptr = np.zeros(dense.shape[0] + 1, np.int32)
     np.add.at(indptr, rows + 1, 1)

@@ -301,7 +301,8 @@ AUTHOR_FEATURES = np.array([[v + 0.5, -v] for v in range(AUTHORS)], np.float32)
 
 
 def kinds(types, relations, features, **more):
-    """Expected: types as (name, count), relations as (source, name, destination, edges)."""
+    """Returns what reading a set of several kinds must give. `types` are (name, count), and
+    `relations` are (source, name, destination, edges)."""
     names = [name for name, _ in types]
     offsets = [sum(count for _, count in types[:k]) for k in range(len(types) + 1)]
     edges, triples = [], []
@@ -380,7 +381,7 @@ def igb(d):
 
 
 def igbh(d):
-    """As the large sets: papers and authors without a header."""
+    """Writes papers and authors without a header, as the large sets have them."""
     wide = np.zeros((NODES, 1024), np.float32)
     wide[:, :5] = FEATURES
     people = np.ones((AUTHORS, 1024), np.float32)
@@ -403,7 +404,8 @@ def igbh(d):
 
 
 def igbh_large(d):
-    """Enough edges for several sorted runs, and features of three kinds; fosses have none."""
+    """Writes enough edges for several sorted runs, and features of three kinds. Fields of study
+    (fos) have no features."""
     rng = np.random.default_rng(3)
     counts = dict(paper=20000, author=3000, institute=50, fos=400)
     for kind, width in (("paper", 256), ("author", 2048), ("institute", 8)):
@@ -417,7 +419,8 @@ def igbh_large(d):
 
 
 def dgl_csv_kinds(d):
-    """Ids are words, separators semicolons, both in another order than the vertices'."""
+    """Writes tables with words as ids and semicolons as separators. The rows of both tables of
+    nodes are in another order than the vertices."""
     text(d / "meta.yaml", ["version: 1.0.0", "dataset_name: words", "separator: ';'", "edge_data:", "  - file_name: writes.csv",
                            "    etype: [author, writes, paper]", "    src_id_field: who", "    dst_id_field: what",
                            "  - file_name: cites.csv", "    etype:", "      - paper", "      - cites", "      - paper",

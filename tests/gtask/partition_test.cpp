@@ -1,5 +1,5 @@
-// Checks on graphs of every kind that partitions keep their promises (every edge once, no
-// restriction broken, no gTask closed too early) and their order.
+// Checks on graphs of every kind that partitions hold every edge once, in the order of sort_keys.h,
+// that no gTask breaks a restriction, and that none is closed too early.
 #include "nacre/gtask/partition.h"
 
 #include <gtest/gtest.h>

@@ -42,7 +42,7 @@ ROW = re.compile(r"^\| `((?:src|apps)/[^`]+)` \|", re.M)
 
 
 def checklist(page):
-    """The files that a guide names, in order."""
+    """Returns the files that a guide names, in order."""
     return ROW.findall((ROOT / "docs" / page).read_text())
 
 
@@ -52,7 +52,7 @@ def added_files(toy):
 
 
 def edits(toy):
-    """(file, old text, new text) of edits.txt."""
+    """Returns the edits of edits.txt as (file, old text, new text)."""
     path = HERE / toy / "edits.txt"
     if not path.exists():
         return []
@@ -78,7 +78,7 @@ def write_if_changed(path, content):
 
 
 def with_toys():
-    """The content of every file of the tree after all toys were added."""
+    """Returns the content of every file of the tree after all toys were added."""
     content = {name: (ROOT / name).read_bytes() for name in tracked_files()}
     for toy in GUIDES:
         for path in added_files(toy):
@@ -92,7 +92,7 @@ def with_toys():
 
 
 def make_tree():
-    """A copy of the tree with all toys; files that are the same as before keep their times."""
+    """Makes a copy of the tree with all toys. Files that did not change keep their times."""
     content = with_toys()
     for path in TREE.rglob("*"):
         if path.is_file() and str(path.relative_to(TREE)) not in content:

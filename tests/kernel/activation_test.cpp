@@ -33,8 +33,8 @@ std::vector<Row> rows() {
 
 constexpr float kAlpha = 0.3F;
 
-// Points of both signs, small and large, in no multiple of a vector's length; none at 0, where a
-// function may have a kink.
+// Returns points of both signs, small and large. Their number is no multiple of a vector's length.
+// None is 0, where a function may have a kink.
 std::vector<float> points() {
   std::vector<float> x;
   for (const float size : {0.01F, 0.3F, 1.0F, 2.5F, 7.0F}) {

@@ -29,7 +29,7 @@ struct Sample {
   Source source;
 };
 
-// relu(root + bias), stored.
+// Returns a program that stores relu(x + bias), where the micro-op `first` gives x.
 RowProgram bias_and_relu(MicroOp first) {
   RowProgram p;
   p.domain = Space::vertex(1);
@@ -67,7 +67,7 @@ Sample reduce_sample() {
   spec.value = 2;
   spec.tail = &tail;
   spec.store = false;
-  spec.batch = 2;  // rows in flight: usually more
+  spec.batch = 2;  // number of rows in flight; kernels of plans mostly have more
   return {"reduce", "A reduction over the edges of each row, with a tail",
           "`reduce_source()` in `src/nacre/kernel/cuda/rows.h`: each row sums its neighbours' rows\n"
           "(`p0`) times the weights of the edges (`p1`). The tail adds a bias (`q0`), applies relu and\n"

@@ -157,7 +157,8 @@ struct Problem {
     return out;
   }
 
-  // What the forward pass keeps and what the backward pass makes of it, by edge.
+  // By edge: the gates that the forward pass keeps, the gradients of the gates, and the states
+  // before each step.
   struct Kept {
     std::vector<float> gates, grads, states;
     bool operator==(const Kept&) const = default;

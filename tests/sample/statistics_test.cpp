@@ -11,7 +11,7 @@
 namespace nacre::test {
 namespace {
 
-// Wilson and Hilferty's approximation, which is exact to about 1 % here.
+// Returns the quantile by Wilson and Hilferty's approximation, which is exact to about 1 % here.
 double chi_square_quantile(double degrees, double normal) {
   const double spread = 2 / (9 * degrees);
   return degrees * std::pow(1 - spread + normal * std::sqrt(spread), 3);

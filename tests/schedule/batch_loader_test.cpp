@@ -211,11 +211,11 @@ TEST_P(Loader, WorkersPrepareWhatNobodyAskedForYet) {
   bench.loader.begin_epoch(1);
   for (int i = 0; i < 5000 && prepared < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(prepared, 2);  // and not more
+  EXPECT_EQ(prepared, 2);  // no further batch was prepared
   bench.check(bench.next(), 1, 0);
 }
 
-// What a hook made of a sample: the sum of its vertices' numbers.
+// The hook of these tests makes the sum of the numbers of a sample's vertices.
 struct Summed : PreparedBatch {
   explicit Summed(int64_t s) : sum(s) {}
   void run(const Batch&, int64_t, Finish) override {}
@@ -229,7 +229,7 @@ TEST_P(Loader, TheHookSeesEverySampleOnce) {
     std::multiset<int64_t> seen;
     Bench bench(options, neighbours(), [&](const Sample& sample, const SampleKey&) -> std::shared_ptr<PreparedBatch> {
       int64_t sum = 0;
-      // Loops inside the hook have their threads.
+      // Loops inside the hook run on several threads.
       std::atomic<int64_t> parallel_sum{0};
       parallel_for(sample.vertices.size(), 16, [&](int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) parallel_sum += sample.vertices[i];
@@ -257,8 +257,8 @@ TEST_P(Loader, ErrorsReachTheCallerInOrder) {
   for (const LoaderOptions& options : all_options({0, 3})) {
     SCOPED_TRACE(text(options));
     Bench bench(options, neighbours(), [](const Sample& sample, const SampleKey&) -> std::shared_ptr<PreparedBatch> {
-      // Every batch of the first epoch but its first one; what is wrong with it can be seen from
-      // its seeds.
+      // The hook fails for every batch of the first epoch but its first one. It recognises them by
+      // their seeds.
       BatchOrder seeds = Bench::order();
       seeds.begin_epoch(0);
       for (int64_t b = 1; b < seeds.num_batches(); ++b) {

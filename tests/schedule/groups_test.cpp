@@ -1,4 +1,4 @@
-// Batches that are sampled in groups, and batches whose features are kept.
+// Tests batches that are sampled in groups, and batches whose features are kept.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ TEST_P(LoaderGroups, GroupsAreSampledInTurn) {
   }
 }
 
-// What a slow device draws and what the host draws beside it are all batches, each once.
+// A slow device and the host beside it draw all batches together, each of them once.
 TEST_P(LoaderGroups, TwoWaysToDrawShareAGroup) {
   const Sampler plain(graph(), neighbours());
   Sampler sampler(graph(), neighbours());
@@ -95,7 +95,7 @@ TEST_P(LoaderGroups, TwoWaysToDrawShareAGroup) {
       if (HasFatalFailure()) return;
     }
   }
-  // With one thread, the first way draws everything.
+  // With one thread, the first of the two samplers draws all batches.
   EXPECT_LE(drawn, 3 * batches);
   EXPECT_EQ(drawn == 3 * batches, GetParam() == 1);
 }

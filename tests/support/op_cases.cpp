@@ -76,7 +76,8 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
                  }});
 }
 
-// Operations to pairs of a vertex and a type, from pairs, sums over pairs, and products on pairs.
+// Adds operations that lead to pairs of a vertex and a type or from them, sums over pairs, and
+// products on pairs.
 void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   const int64_t wide = sizes.wide;
   const int64_t other = sizes.other;
@@ -226,8 +227,8 @@ void shape_cases(const OpSizes& s, std::vector<OpCase>& out) {
   with_type(Op::reshape, "reshape_edges", e(0, {s.heads, s.depth}), e(0, {s.heads * s.depth}));
 }
 
-// Operations on spaces with a given number of rows: joining them, and all operations that work in
-// any space.
+// Adds operations on spaces with a given number of rows: those that join such spaces, and all that
+// work in any space.
 void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   const int64_t wide = sizes.wide;
   const int64_t other = sizes.other;
@@ -319,7 +320,7 @@ void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
 
 // ---- Layers.
 
-// A weighted sum of neighbours, scaled by both degrees.
+// Returns a weighted sum of neighbours, scaled by both degrees.
 NodeRef gcn_layer(Net& n, NodeRef x, int layer) {
   const NodeRef out_degree = n.dfg.add({.op = Op::degree, .type = v(layer), .attr = Attr::src});
   const NodeRef in_degree = n.dfg.add({.op = Op::degree, .type = v(layer + 1), .attr = Attr::dst});
@@ -350,7 +351,7 @@ NodeRef rgcn_layer(Net& n, NodeRef x, int layer) {
   return n.op(Op::add, {n.op(Op::index_add, {message}, Attr::dst), self});
 }
 
-// The own row beside the mean, the maximum and the LSTM of the neighbours.
+// Returns the own row beside the mean, the maximum and the LSTM of the neighbours.
 NodeRef sage_layer(Net& n, NodeRef x, int /*layer*/) {
   const NodeRef messages = n.op(Op::index, {x}, Attr::src);
   const NodeRef mean = n.op(Op::index_mean, {messages}, Attr::dst);

@@ -99,7 +99,7 @@ TEST_P(DiskRowsByQueue, EveryBatchFindsItsRows) {
       EXPECT_EQ(counts.batches, 32);
       EXPECT_EQ(counts.from_memory + counts.from_disk, 32 * 150);
       EXPECT_EQ(counts.not_seated > 0, budget < least_budget(width, 150));
-      // This part begins anew in the middle of an epoch, with batches under way.
+      // Begins another epoch in its middle while batches are under way.
       source->begin({0, 5}, false);
       table.look_up(*source, {0, 5});
       source->begin({7, 8}, false);
@@ -241,7 +241,7 @@ TEST(DiskRows, TheLoaderFindsItsRows) {
   }
 }
 
-// Rows that are packed are read with hardly anything beside them.
+// Reading packed rows reads hardly any bytes besides these rows.
 TEST(DiskRows, PackedBatchesFindTheirRows) {
   for (const int64_t width : {100, 600, 5000}) {
     for (const Packing how : {Packing::on, Packing::automatic}) {

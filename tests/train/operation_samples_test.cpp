@@ -58,7 +58,7 @@ TEST_P(TimedOperations, CoverEveryStageAndKernel) {
     orders.insert(t.key.order);
     EXPECT_EQ(order_of.emplace(t.batch, t.key.order).first->second, t.key.order);
   }
-  // A batch is computed in one order, and every order by as many batches.
+  // Each batch is computed in one order, and each order has the same number of batches.
   EXPECT_TRUE(orders.contains("plan"));
   for (const std::string& order : orders) {
     const auto batches =

@@ -20,8 +20,8 @@ namespace {
 constexpr int64_t kUsers = 40;
 constexpr int64_t kItems = 30;
 
-// Users like items of their own third. User 0 took nothing, user 1 everything, and item 0 was never
-// taken. Two items of each other user are held out.
+// Returns a set in which users like items of their own third. User 0 took nothing, user 1
+// everything, and item 0 was never taken. Two items of each other user are held out.
 Dataset tastes() {
   Rng rng(4);
   Dataset d;

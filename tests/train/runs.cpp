@@ -70,6 +70,17 @@ RunConfig small_run(const std::string& model, int epochs) {
   return c;
 }
 
+RunConfig small_batch_run(const std::string& model, int epochs) {
+  RunConfig c = small_run(model, epochs);
+  c.device = "cpu";
+  c.mode = "minibatch";
+  c.plan = "off";
+  c.batch_size = 4;
+  c.sampling.fanout = {3, 3};
+  c.deterministic = true;
+  return c;
+}
+
 std::string weight_bytes(const Parameters& parameters) {
   return {reinterpret_cast<const char*>(parameters.data()), static_cast<size_t>(parameters.bytes())};
 }

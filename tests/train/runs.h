@@ -22,6 +22,9 @@ Dataset small_data(const DataText& text = {});
 
 // Returns a short run on small_data: `model` with two layers and dropout.
 RunConfig small_run(const std::string& model, int epochs = 6);
+// Returns small_run() with eight mini-batches in an epoch, on the host, with a plan that is the
+// same on every machine.
+RunConfig small_batch_run(const std::string& model, int epochs = 6);
 
 // Returns every byte of every parameter.
 std::string weight_bytes(const Parameters& parameters);

@@ -1,4 +1,4 @@
-// --schedule on a GPU: every schedule that a run can follow gives the same bits.
+// Tests --schedule on a GPU: every schedule that a run can follow gives the same bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// --schedule: runs that follow a schedule have the results of plain runs.
+// Tests --schedule: runs that follow a schedule have the results of plain runs.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -24,13 +24,7 @@ class ScheduleRun : public testing::Test {
 };
 
 RunConfig scheduled_run(const std::string& schedule, int epochs = 6) {
-  RunConfig config = small_run("sage", epochs);
-  config.device = "cpu";
-  config.mode = "minibatch";
-  config.plan = "off";
-  config.batch_size = 4;  // eight batches
-  config.sampling.fanout = {3, 3};
-  config.deterministic = true;
+  RunConfig config = small_batch_run("sage", epochs);
   config.batch_schedule = schedule;
   return config;
 }

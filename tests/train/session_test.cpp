@@ -72,7 +72,7 @@ TEST(Session, RunsExactlyWithinItsBillAndNotBelow) {
   RunConfig config = small_run("gat");
   config.memory_limit = total_bytes(Session(small_data(), config).memory());
   Session(small_data(), config).start();
-  // As long as more work can save bytes, it does.
+  // A session does more work as long as that saves bytes.
   int64_t least = config.memory_limit;
   while (total_bytes(Session(small_data(), config).memory()) <= config.memory_limit) {
     least = config.memory_limit;

@@ -1,4 +1,4 @@
-// --staleness on a GPU: batches read the same weights as on the host.
+// Tests --staleness on a GPU: batches read the same weights as on the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>

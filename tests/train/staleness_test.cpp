@@ -1,5 +1,5 @@
-// --staleness: every batch reads the weights that it should, whatever the number of threads, and a
-// run that was stopped in the middle of an epoch continues to the same bytes.
+// Tests --staleness: every batch reads the weights that it should, whatever the number of threads,
+// and a run that was stopped in the middle of an epoch continues to the same bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,13 +22,7 @@ class Staleness : public testing::Test {
 };
 
 RunConfig stale_run(int staleness, const std::string& model = "sage", int epochs = 3) {
-  RunConfig config = small_run(model, epochs);
-  config.device = "cpu";
-  config.mode = "minibatch";
-  config.plan = "off";
-  config.batch_size = 4;  // eight batches
-  config.sampling.fanout = {3, 3};
-  config.deterministic = true;
+  RunConfig config = small_batch_run(model, epochs);
   config.staleness = staleness;
   return config;
 }
@@ -126,7 +120,7 @@ TEST_F(Staleness, TheBitsDoNotDependOnThreadsOrBatchesAhead) {
   }
 }
 
-// The run is stopped before its tracks are all in use, and after.
+// The run is stopped once before all of its tracks are in use, and once after that.
 TEST_F(Staleness, AStoppedRunContinuesToTheSameBytes) {
   const TempDir dir;
   RunConfig config = stale_run(3);

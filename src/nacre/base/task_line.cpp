@@ -24,7 +24,7 @@ void TaskLine::add(std::function<void()> task) {
     line_.back()->work = std::move(task);
   }
   if (tasks_.workers() == 0) return;
-  // A missing worker is no failure, because the caller works, too.
+  // If there is no memory to call a worker, the task runs on the thread that waits for it.
   try {
     tasks_.post([this] {
       Lock lock(mutex_);

@@ -22,7 +22,7 @@ class TaskLine {
   TaskLine(const TaskLine&) = delete;
   TaskLine& operator=(const TaskLine&) = delete;
 
-  // If this throws, the task is not in the line.
+  // Adds a task at the end of the line. If this throws, the task is not in the line.
   void add(std::function<void()> task);
   // Returns how many tasks were added and not finished.
   size_t size() const;

@@ -94,7 +94,7 @@ bool BackgroundTasks::post(std::function<void()> task) {
     const auto& tasks = queue_->tasks;
     const bool waits = std::any_of(tasks.begin(), tasks.end(), [&](const auto& t) { return &t == place; });
     if (waits) mine.splice(mine.begin(), queue_->tasks, at);
-    if (!queue_->refused) log_warning(std::string("going on without background threads: ") + error.what());
+    if (!queue_->refused) log_warning(std::string("the program goes on without background threads: ") + error.what());
     queue_->refused = true;
     return !waits;
   }

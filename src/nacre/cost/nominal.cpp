@@ -65,6 +65,15 @@ const NominalProfile& nominal_cpu() {
   return profile;
 }
 
+const NominalLoading& nominal_loading() {
+  static const NominalLoading loading = {.link_bytes_per_second = 20e9,
+                                         .transfer_seconds = 15e-6,
+                                         .hop_seconds = 60e-6,
+                                         .sampled_edge_bytes = 48,
+                                         .update_seconds = 20e-6};
+  return loading;
+}
+
 const NominalProfile& nominal_gpu() {
   static const NominalProfile profile = {
       .model = gpu_model(),

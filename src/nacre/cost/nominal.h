@@ -34,6 +34,17 @@ struct NominalProfile {
 const NominalProfile& nominal_cpu();
 const NominalProfile& nominal_gpu();  // an ordinary data-centre GPU
 
+// What the work around the kernels of a mini-batch costs on an ordinary data-centre GPU. Nothing of
+// it was measured: these are assumptions for schedules of a GPU that is not in this machine.
+struct NominalLoading {
+  double link_bytes_per_second = 0;  // rate of transfers between the host and the GPU
+  double transfer_seconds = 0;       // seconds of a transfer of no bytes
+  double hop_seconds = 0;            // seconds of sampling a hop without edges
+  double sampled_edge_bytes = 0;     // bytes of GPU memory that sampling an edge moves
+  double update_seconds = 0;         // seconds of the update of the weights
+};
+const NominalLoading& nominal_loading();
+
 // Returns the profile of a part of a GPU (cuda:0@32) that computes at the same time as other parts:
 // the rates of the whole GPU, less what the others take.
 NominalProfile nominal_gpu(const GpuPart& part);

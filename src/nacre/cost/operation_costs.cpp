@@ -54,7 +54,8 @@ OperationCosts OperationCosts::fitted(const std::vector<TimedOperation>& timings
 double held_out_batch_error(const std::vector<TimedOperation>& timings, const std::string& device) {
   constexpr int kFolds = 5;
   std::vector<double> errors;
-  // Other batches were computed in other plans.
+  // Only batches that were computed in the plan of the run are predicted; the others were computed
+  // in plans with another order of the layers.
   std::set<int> planned;
   for (const TimedOperation& t : timings) {
     if (t.key.device == device && t.key.order == "plan") planned.insert(t.batch);

@@ -26,8 +26,11 @@ namespace nacre {
 //   update          the optimiser, once for each batch
 std::vector<std::string> batch_operations();
 
+// The name of the host in an OperationKey.
+inline constexpr const char* kHostName = "cpu";
+
 struct OperationKey {
-  std::string device;     // "cpu", or the name of a GPU
+  std::string device;     // kHostName, or the name of a GPU
   std::string operation;  // one of batch_operations()
   int layer = 0;          // number of the layer; 0 for operations of a whole batch
   // "aggregate" or "combine": what comes first in the layers of the plan that was timed. "plan":

@@ -68,7 +68,7 @@ std::string processor_name() {
     if (colon == std::string::npos || tidy(line.substr(0, colon)) != "model name") continue;
     if (std::string name = tidy(line.substr(colon + 1)); !name.empty()) return name;
   }
-  // Not every architecture names its processor there.
+  // Not every architecture names its processor in /proc/cpuinfo.
   utsname system{};
   return uname(&system) == 0 ? std::string(system.machine) + " processor" : "unknown processor";
 }

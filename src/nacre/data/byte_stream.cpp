@@ -120,7 +120,7 @@ class CheckedStream final : public ByteStream {
   void check_end() {
     char beyond;
     if (inner_->read(&beyond, 1) != 0) throw UserError(where_, "holds more bytes than its directory says", kDamaged);
-    if (crc_ != expected_.crc32) throw UserError(where_, "checksum does not match", kDamaged);
+    if (crc_ != expected_.crc32) throw UserError(where_, "the checksum does not match", kDamaged);
   }
 
   std::unique_ptr<ByteStream> inner_;

@@ -42,7 +42,10 @@ void set_labels(std::vector<int32_t> labels, Dataset& data) {
 }
 
 void require_columns(int64_t columns, const Origin& origin) {
-  if (columns > kMaxClasses) throw UserError(origin.at(0), "has " + human_count(columns) + " columns of labels");
+  if (columns > kMaxClasses) {
+    throw UserError(origin.at(0), "has " + human_count(columns) + " columns of labels, more than the " +
+                                      human_count(kMaxClasses) + " that are possible");
+  }
 }
 
 std::vector<NodeId> ids_from_mask(NpyReader array, int64_t num_nodes) {

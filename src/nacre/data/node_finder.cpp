@@ -31,9 +31,10 @@ int64_t NodeFinder::find_at(const std::string& name, const std::string& file, in
   const int64_t node = find(name);
   if (node >= 0) return node;
   if (!by_name()) {
-    throw_at_line(file, line,
-                  in_quotes(name) + " is not a node of the graph, which has " + human_count(data_.num_nodes()),
-                  "give the number of nodes with --num-nodes if some have no edges");
+    throw_at_line(
+        file, line,
+        in_quotes(name) + " is not a node of the graph, which has " + human_count(data_.num_nodes()) + " nodes",
+        "give the number of nodes with --num-nodes if some have no edges");
   }
   if (unknown_++ == 0) first_unknown_ = in_quotes(name);
   return -1;
@@ -42,7 +43,7 @@ int64_t NodeFinder::find_at(const std::string& name, const std::string& file, in
 void NodeFinder::note_unknown(const std::string& what, const std::string& file, int64_t lines, Dataset& data) const {
   if (unknown_ == 0) return;
   if (unknown_ == lines)
-    throw UserError(file, "names no node of the graph: the first, " + first_unknown_ + ", is not in it");
+    throw UserError(file, "names no node of the graph; its first name, " + first_unknown_ + ", is not in the graph");
   data.notes.push_back(kWarningNote + human_count(unknown_) + " " + what + " of nodes that no edge names, such as " +
                        first_unknown_ + ", are left out");
 }

@@ -190,7 +190,7 @@ int64_t checked_npy_count(const Shape& shape, int element_size) {
 
 NpyHeader read_npy_header(ByteStream& stream, int64_t total_bytes, const std::string& where) {
   unsigned char prefix[12] = {};
-  if (total_bytes < 10) throw UserError(at_byte(where, total_bytes), "too short for an .npy array", kRewrite);
+  if (total_bytes < 10) throw UserError(at_byte(where, total_bytes), "is too short for an .npy array", kRewrite);
   read_exactly(stream, prefix, 8, at_byte(where, total_bytes));
   if (std::memcmp(prefix, "\x93NUMPY", 6) != 0) throw UserError(at_byte(where, 0), "is not an .npy array", kRewrite);
   const int version = prefix[6];

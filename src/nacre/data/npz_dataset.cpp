@@ -84,7 +84,9 @@ struct EdgeEnds {
 int64_t vertex_count(const NpzFile& npz, const EdgeEnds& ends, const LoadOptions& options) {
   int64_t stated = npz.has("num_nodes") ? npz.open("num_nodes").scalar_i64() : 0;
   if (npz.has("num_nodes") && (stated < 1 || stated > kMaxNodeId + 1)) {
-    throw UserError(npz.name() + "[num_nodes] entry 0", "is " + std::to_string(stated), "give the number of nodes");
+    throw UserError(npz.name() + "[num_nodes] entry 0",
+                    "is " + std::to_string(stated) + ", which cannot be the number of nodes",
+                    "give the number of nodes");
   }
   if (options.num_nodes > 0 && stated > 0 && stated != options.num_nodes) {
     throw UserError(

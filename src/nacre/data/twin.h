@@ -66,7 +66,7 @@ struct TwinSpec {
   // Single-label sets: share of labels that are drawn regardless of the community.
   double label_noise = 0.1;
   double labelled_share = 1;  // share of labelled vertices; the others have label -1
-  // Distance of class means over noise; for bags of words the share of topic words.
+  // Distance of the class means divided by the noise; for bags of words, the share of topic words.
   double feature_signal = 1;
   int words = 0;                        // if > 0, features are 0/1 bags of about this many words
   int communities = 0;                  // multi-label sets only; others have one per class

@@ -5,7 +5,7 @@
 namespace nacre {
 namespace {
 
-// Citation and co-author sets with bags of words.
+// Returns the citation and co-author sets with bags of words.
 std::vector<TwinSpec> word_sets() {
   return {
       {.name = "cora",
@@ -85,7 +85,7 @@ std::vector<TwinSpec> word_sets() {
   };
 }
 
-// Citation sets with dense features.
+// Returns the citation sets with dense features.
 std::vector<TwinSpec> citation_sets() {
   return {
       {.name = "arxiv",
@@ -161,7 +161,7 @@ std::vector<TwinSpec> citation_sets() {
   };
 }
 
-// Undirected sets with one label per vertex.
+// Returns the undirected sets with one label per vertex.
 std::vector<TwinSpec> single_label_sets() {
   return {
       {.name = "products",
@@ -212,7 +212,7 @@ std::vector<TwinSpec> single_label_sets() {
   };
 }
 
-// Sets with several labels per vertex: 0/1 targets.
+// Returns the sets with several labels per vertex: 0/1 targets.
 std::vector<TwinSpec> multi_label_sets() {
   return {
       {.name = "yelp",
@@ -269,7 +269,7 @@ std::vector<TwinSpec> multi_label_sets() {
   };
 }
 
-// Sets with several kinds of vertices.
+// Returns the sets with several kinds of vertices.
 std::vector<TwinSpec> mixed_sets() {
   return {
       {.name = "mag",
@@ -309,7 +309,7 @@ std::vector<TwinSpec> mixed_sets() {
   };
 }
 
-// Graphs without features and classes; the twin adds its own.
+// Returns the graphs without features and classes. Their twins have made-up ones.
 std::vector<TwinSpec> bare_sets() {
   return {
       {.name = "google",

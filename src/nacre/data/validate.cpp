@@ -134,7 +134,9 @@ class Validator {
         const auto fail = [&](const std::string& what) {
           fail_at(*origins[p - 1], origins[p - 1]->by_vertex ? int64_t{v} : i, what);
         };
-        if (v >= nodes_) fail("the " + name + " split names node " + human_count(v) + " of " + human_count(nodes_));
+        if (v >= nodes_)
+          fail("the " + name + " split names node " + human_count(v) + ", but there are only " + human_count(nodes_) +
+               " nodes");
         if (owner[v] == p) fail("the " + name + " split names node " + human_count(v) + " twice");
         if (owner[v] != 0)
           fail("node " + human_count(v) + " is in both " + std::string(names[owner[v]]) + " and " + name);

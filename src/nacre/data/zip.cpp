@@ -100,7 +100,7 @@ class Parser {
     for (int64_t at = size_ - kEndBytes; at >= first; --at) {
       if (get<uint32_t>(at) == kEnd && at + kEndBytes + get<uint16_t>(at + 20) == size_) return at;
     }
-    damaged("no directory at its end", size_);
+    damaged("it has no directory at its end", size_);
   }
 
   ZipEntry entry(int64_t& at, int64_t end) const {

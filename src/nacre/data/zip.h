@@ -30,7 +30,7 @@ class ZipArchive {
   explicit ZipArchive(std::shared_ptr<const MappedFile> file);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
-  // For messages about missing members.
+  // Returns where the directory begins, for messages about missing members.
   int64_t directory_offset() const { return directory_offset_; }
   const ZipEntry* find(std::string_view name) const;
   // Returns the bytes of a member, which are checked against size and CRC-32 as they are read. The

@@ -107,7 +107,7 @@ class Device {
   // still be in use by that work, but beside what is queued later. Work that is queued after
   // wait_for(copied()) sees the bytes.
   virtual void upload_beside(void* to, const void* from, int64_t bytes) = 0;
-  // returns when the bytes have arrived
+  // Copies to the host. Returns when the bytes have arrived.
   virtual void download(void* to, const void* from, int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;  // copies within the device
   virtual void fill(void* to, int byte, int64_t bytes) = 0;

@@ -75,7 +75,7 @@ class Backend {
     write(memory.get(), host, bytes);
     return memory;
   }
-  // waits for the steps before it
+  // Waits for the steps that were begun before, and copies the bytes to the host.
   virtual void read(void* host, const void* from, int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void clear(void* to, int64_t bytes) = 0;

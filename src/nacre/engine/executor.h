@@ -59,8 +59,8 @@ class Executor {
   void* pointer(NodeRef node) const;
   // Returns whether the value is stored as bf16.
   bool is_narrow(NodeRef node) const { return node >= 0 && !plan_->narrow.empty() && plan_->narrow[node] != 0; }
-  // Return what allocate() will take: the arena, which executors that never run at the same time
-  // may share, and the constants that are not in `pool` yet.
+  // Return the bytes that allocate() will take: those of the arena, which executors that never run
+  // at the same time may share, and those of the constants that are not in `pool` yet.
   int64_t arena_bytes() const { return arena_plan_.bytes; }
   int64_t constant_bytes(const ConstantPool& pool) const;
   const ArenaPlan& arena_plan() const { return arena_plan_; }

@@ -29,8 +29,8 @@ enum class MicroOp : uint8_t {
   sub,
   mul,
   scale,  // out = alpha · a
-// The functions of dfg/activations.h, applied to a, then their gradients, for which a = g and b =
-// y.
+// The functions of dfg/activations.h, applied to a, then their gradients, for which a is the
+// gradient of the result and b is the result.
 #define NACRE_MICRO(name, ...) name,
 #define NACRE_GRADIENT_MICRO(name, ...) name##_grad,
   NACRE_ACTIVATIONS(NACRE_MICRO) NACRE_ACTIVATIONS(NACRE_GRADIENT_MICRO)
@@ -52,9 +52,9 @@ enum class MicroOp : uint8_t {
   // 0 elsewhere.
   take_max,
   row_normalize,       // alpha = epsilon
-  row_normalize_grad,  // a = g, b = x
+  row_normalize_grad,  // a = gradient of the result, b = x
   log_softmax,
-  log_softmax_grad,  // a = g, b = y
+  log_softmax_grad,  // a = gradient of the result, b = the result
   standardize,       // a = x; operand = moments p[2,F]; alpha = epsilon
   gemm,              // out = a · operand, one matrix [K,N]: a has width K, out width N
   gemm_t,            // out = a · operandᵀ: a has width N, out width K

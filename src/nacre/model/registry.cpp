@@ -54,7 +54,7 @@ void register_model(ModelInfo info, BuildModel build) {
   Registry& all = registry();
   const std::unique_lock lock(all.mutex);
   if (all.models.contains(info.name))
-    throw UserError("model " + info.name, "registered twice", "give your model another name");
+    throw UserError("model " + info.name, "is registered twice", "give your model another name");
   all.entries.push_back({std::move(info), std::move(build)});
   all.models.emplace(all.entries.back().info.name, &all.entries.back());
 }

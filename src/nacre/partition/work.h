@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// The work of every vertex in fixed-point units, so that sums do not depend on their order.
+// Returns the work of every vertex in fixed-point units, so that sums do not depend on their order.
 Buffer<int64_t> vertex_work(const Graph& graph, const PartitionOptions& options);
 // Returns the units of work that one row or edge of work 1 has.
 double work_units(const Graph& graph, const PartitionOptions& options);

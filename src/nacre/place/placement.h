@@ -83,7 +83,7 @@ struct FeaturePlacement {
   // Returns the number of rows in a tier, summed over all devices.
   int64_t rows_on_devices() const;
   int64_t rows_on_host() const { return host_whole ? num_vertices : host_rows.size(); }
-  // the file on disk has all rows
+  // Returns the number of rows of the file on disk, which has all rows, or 0 if the host has them.
   int64_t rows_on_disk() const { return host_whole ? 0 : num_vertices; }
 };
 

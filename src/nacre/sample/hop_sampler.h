@@ -24,7 +24,7 @@ struct Hop {
   Pooled<int64_t> row_ptr;  // num_dst + 1
   // At least num_edges positions in the full graph, ascending within a destination.
   Pooled<int64_t> edges;
-  Pooled<float> scale;     // scale of each edge, or of size 0
+  Pooled<float> scale;     // scale of each edge; empty if every edge stands for itself
   Pooled<NodeId> sources;  // source of each edge: its original id, after insert() its local one
   Graph block;
 };

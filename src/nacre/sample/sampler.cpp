@@ -18,7 +18,8 @@ struct Sampler::State {
   Graph graph;
   SampleOptions options;
   int layers = 0;
-  // They refer to graph and options. The second one is the host's, if it draws beside the first.
+  // Two functions that make samplers, which refer to `graph` and `options`. If a device draws the
+  // batches and the host draws beside it, `second` makes the samplers of the host.
   MakeBatchSampler make, second;
 };
 

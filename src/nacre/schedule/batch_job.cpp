@@ -89,7 +89,8 @@ void BatchJob::start(int64_t index, std::span<const NodeId> seeds, const SampleK
   emit({Subtask::Kind::pick}, ready);
 }
 
-// All rows count as those of hop 0.
+// The job of a batch that was sampled before has no hops to wait for, so all of its rows count as
+// rows of hop 0.
 void BatchJob::start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready) {
   begin(index, key);
   drawn_ = true;

@@ -33,19 +33,19 @@ struct LoaderContext {
   // Stage K: copies the features of `ids` to `to`, one row after the other. Only for loaders
   // without a RowSource.
   void look_up(std::span<const NodeId> ids, void* to) const;
-  // Stage K: does the same with or without a RowSource, for the vertices `ids` that stand at
-  // position `first` and after it in a batch.
+  // Stage K: copies the features of `ids` to `to`, whether or not there is a RowSource. The
+  // vertices `ids` stand in the batch from position `first` on.
   void look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to) const;
 };
 
 struct Subtask {
   enum class Kind : uint8_t {
-    pick,       // S, the choice of edges; without LoaderOptions::relax also what insert does
-    insert,     // S, the update of the hash table
+    pick,       // S: chooses edges; without LoaderOptions::relax also does what insert does
+    insert,     // S: updates the hash table
     reindex,    // R
     make_room,  // takes memory that K writes to
-    look_up,    // K of rows [begin, end)
-    send,       // T of rows [begin, end)
+    look_up,    // K for rows [begin, end)
+    send,       // T for rows [begin, end)
     prepare,    // finishes the sample and calls the caller's hook
   };
   Kind kind = Kind::pick;
@@ -58,10 +58,10 @@ class BatchJob {
   BatchJob(LoaderContext& context, int slot) : context_(context), slot_(slot) {}
 
   // One thread at a time calls the following functions. They append the subtasks that can run now
-  // to `ready`.
-  // `index` counts the batches of the loader in the epoch of `key`.
+  // to `ready`. Begins a batch with these seeds. `index` counts the batches of the loader in the
+  // epoch of `key`.
   void start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready);
-  // Does the same for a batch whose sample was drawn already.
+  // Begins a batch whose sample was drawn before.
   void start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready);
   void done(const Subtask& task, std::vector<Subtask>& ready);
   // Says that a subtask will not run, because another one failed.
@@ -117,8 +117,8 @@ class BatchJob {
   char* buffer_ = nullptr;
   int64_t capacity_ = 0;     // number of rows that fit into the buffer
   bool has_buffer_ = false;  // whether the sink was asked for a buffer for this batch
-  // Four numbers of rows: those of the hops that K may work on; those whose look-up was given out
-  // as subtasks; those that are all looked up; those that are all sent.
+  // Rows [0, open_) belong to hops that K may work on, the look-ups of rows [0, given_) were given
+  // out as subtasks, rows [0, found_) are looked up, and rows [0, sent_) are sent.
   int64_t open_ = 0, given_ = 0, found_ = 0, sent_ = 0;
   int hops_open_ = 0;
   struct Chunk {

@@ -57,7 +57,7 @@ void SampleGroups::draw_all(uint64_t epoch, const std::vector<Draw>& draws) {
     const bool from_back = together_ && t > 0;
     while (taken++ < count) {
       const int64_t i = from_back ? --back : front++;
-      draw_one(*samplers_[static_cast<size_t>(t)], epoch, draws[static_cast<size_t>(i)]);
+      draw_one(*samplers_[t], epoch, draws[i]);
     }
   });
 }

@@ -17,19 +17,21 @@ namespace nacre {
 // Only one thread at a time may call the functions.
 class SampleGroups {
  public:
-  // `order` is that of the loader.
+  // `order` is the order in which the loader takes the batches.
   SampleGroups(LoaderContext& context, BatchOrder order) : context_(context), order_(std::move(order)) {}
 
   // Makes batch `first` of `epoch` the next one that is taken; `more` epochs follow this one.
   // Samples of other batches are dropped.
   void begin(uint64_t epoch, int64_t first, int64_t more);
-  // Says how many epochs follow `epoch`, which begins. Its first batches may have been taken.
+  // Says that `epoch` begins and that `more` epochs follow it. The first batches of the epoch may
+  // have been taken before this call.
   void go_on(uint64_t epoch, int64_t more) { end_epoch_ = epoch + 1 + static_cast<uint64_t>(more); }
   // Returns whether the next batch is drawn.
   bool has_next() const { return !samples_.empty(); }
   // Draws the next group, with all threads: as many batches as LoaderOptions::group says, or those
   // that are left.
   void draw();
+  // Returns the sample of the next batch, which must have been drawn.
   Sample take();
 
  private:
@@ -50,7 +52,8 @@ class SampleGroups {
   int64_t next_ = 0;
   // samples of the next batch and of the batches after it
   std::deque<Sample> samples_;
-  // One for each thread. If a device and the host draw together, the first one is the device's.
+  // A sampler for each thread. If a device and the host draw together, the first one is the
+  // device's.
   std::vector<std::unique_ptr<BatchSampler>> samplers_;
   bool together_ = false;
 };

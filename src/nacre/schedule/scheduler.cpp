@@ -124,7 +124,7 @@ void Scheduler::call_workers() {
           ? static_cast<int64_t>(queue_.size())
           : std::count_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
   const auto wanted = std::min<int64_t>(tasks_.workers(), may_run);
-  // A missing worker is no failure, because a caller who waits for a batch works on it himself.
+  // If there is no memory to call a worker, the thread that waits for a batch runs its subtasks.
   try {
     while (called_ < wanted && tasks_.post([this] { work(); })) ++called_;
   } catch (const std::bad_alloc&) {

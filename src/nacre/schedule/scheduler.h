@@ -62,23 +62,23 @@ class Scheduler {
   LoaderContext& context_;
   SampleGroups* groups_;
   std::vector<std::unique_ptr<BatchJob>> jobs_;  // the job in each slot
-  // Only the caller's thread uses the following. Batches are numbered from the beginning of the
-  // epoch on into the epoch that follows.
+  // Only the thread of the caller uses the members from here to before_. Batches are numbered from
+  // the beginning of the epoch; the numbers go on in the epoch that follows.
   const BatchOrder* order_ = nullptr;
   const BatchOrder* following_ = nullptr;
   uint64_t epoch_ = 0;
   int64_t batches_ = 0, started_ = 0, next_ = 0;
-  // Batches taken before this epoch. Slots are used in turn across epochs, because the last batches
-  // that were taken keep their slots.
+  // Number of batches that were taken before this epoch. They count for the choice of the next
+  // slot, because the last batches of an epoch keep their slots when the next epoch begins.
   int64_t before_ = 0;
 
   std::mutex mutex_;  // guards everything below, and the dependencies of the jobs
   std::condition_variable changed_;
   Queue queue_;                 // subtasks that can run, by batch and urgency
   std::vector<Subtask> ready_;  // memory for subtasks that have just become ready
-  int running_ = 0;             // subtasks that run
-  int sampling_ = 0;            // subtasks of S among them
-  int called_ = 0;              // workers that are about to work or at work
+  int running_ = 0;             // number of subtasks that run
+  int sampling_ = 0;            // number of subtasks of stage S among running_
+  int called_ = 0;              // number of workers that work or are about to
   bool stopping_ = false;
   std::exception_ptr broken_;
   BackgroundTasks tasks_;

@@ -29,8 +29,8 @@ constexpr int64_t kPackedRowBytes = sizeof(RowFetch) * 3;
 
 int64_t list_bytes(const PackOptions& pack) { return pack.memory / 4 * 3; }
 
-// The look-ahead has at most this many uses for each seat. With more, the planner would keep the
-// same rows.
+// The look-ahead has at most this many uses of rows for each seat. With more uses, the planner
+// would still keep the same rows.
 constexpr int64_t kUsesPerSeat = 8;
 
 int64_t seat_bytes(int64_t row_bytes) { return row_bytes + RowPlanner::table_bytes(0, 1); }
@@ -70,8 +70,8 @@ int64_t DiskRows::pack_bytes(const PackOptions& pack, int64_t row_bytes) {
 int64_t DiskRows::table_bytes(const RowLayout& layout, const TierSizes& sizes, int64_t batch_rows, int in_flight) {
   const int64_t planned = (kPlannedAhead + sizes.lead + 1) * batch_rows * static_cast<int64_t>(sizeof(RowFetch));
   const int64_t in_use = (kPlannedAhead + sizes.lead + in_flight + 2) * batch_rows * 8;
-  // The batches whose rows are read while those before them are looked up, and the one that is
-  // drawn.
+  // These are the lists of the batches whose rows are read while earlier batches are looked up, and
+  // of the batch that is drawn.
   const int64_t read = (sizes.lead + 1) * RowReader::list_bytes(batch_rows) + batch_rows * 4;
   return RowPlanner::table_bytes(layout.rows, 0) + RowPlanner::batch_bytes(batch_rows, sizes.lead) + planned + in_use +
          read;
@@ -260,7 +260,8 @@ void DiskRows::plan_batches() {
 std::vector<DiskRows::Job> DiskRows::plan_group(int64_t known, bool packs) {
   std::vector<Job> group;
   planner_->take_neighbours(!packs);
-  // A batch that is as large as the last one must still fit in.
+  // The group ends if one more batch as large as the last one would not fit into the memory of
+  // packing.
   int64_t bytes = 0, last = 0;
   for (; planned_ < known && (group.empty() || (packs && bytes + last <= list_bytes(pack_))); ++planned_) {
     look_ahead(known);

@@ -62,8 +62,8 @@ std::shared_ptr<const RowFile> PackFile::opened(const RowLayout& layout) const {
 namespace {
 
 constexpr int kFewestPackReads = 4;
-// The bytes that a row takes while it is read, besides its own: in two lists of the reader, and as
-// its number.
+// The bytes that reading a row takes besides the row itself: two entries in lists of the reader,
+// and the number of the row.
 const int64_t kReadRowBytes = RowReader::list_bytes(1) + static_cast<int64_t>(sizeof(RowFetch) + sizeof(NodeId));
 
 // Names a row of the source and a batch that wants it.

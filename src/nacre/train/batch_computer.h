@@ -21,9 +21,10 @@ class StepWeights;
 // Memory of gradients: those that the optimiser reads, and behind them those of each track.
 struct GradientMemory {
   char* begin = nullptr;
-  int64_t bytes = 0;  // of one track
+  int64_t bytes = 0;  // bytes of the gradients of one track
 
-  // Returns where a track has what the optimiser reads at `place`. Other places stay.
+  // Returns where the gradient that the optimiser reads at `place` lies on a track. A place outside
+  // of the gradients is returned unchanged.
   void* on_track(void* place, int64_t track) const {
     auto* at = static_cast<char*>(place);
     return at < begin || at >= begin + bytes ? place : at + (track + 1) * bytes;
@@ -40,8 +41,7 @@ struct BatchParts {
   // parameter with the rows of all vertices, if features are learned; otherwise null
   const Parameter* learned = nullptr;
   float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
-  // All gradients. If batches compute on tracks of the host, the gradients of each track follow at
-  // the same distance.
+  // All gradients, with those of each track if batches compute on tracks of the host.
   GradientMemory gradients;
   // The f32 features of all vertices in the memory of a device; null if they are not all there.
   const void* resident_features = nullptr;

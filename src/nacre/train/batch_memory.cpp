@@ -286,7 +286,7 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   if (placed_ && placed_->tiers.device_rows > 0) items.push_back({"features", placed_->tiers.device_bytes()});
   if (placed_ && placed_->tiers.mixed())
     items.push_back({"tables of where features lie", placed_->tiers.table_bytes()});
-  if (draws_on_device_) items.push_back({"graph and tables to draw from", drawing_bytes(batches)});
+  if (draws_on_device_) items.push_back({"graph and tables for drawing samples", drawing_bytes(batches)});
   items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
   items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
   if (whole_) items.push_back({"evaluation on the whole graph", whole_->bytes() + scorer_->device_bytes(true)});
@@ -307,7 +307,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   }
   if (!whole_) {
     items.push_back({"values of two layers, for evaluation", inference_->bytes()});
-    items.push_back({"work on a block of them", inference_work_});
+    items.push_back({"work on a block, for evaluation", inference_work_});
   } else if (!device_->on_host()) {
     if (scorer_->host_bytes() > 0) items.push_back({"results of an evaluation", scorer_->host_bytes()});
   } else {
@@ -332,7 +332,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
       items.push_back({"features in page-locked memory", placed_->tiers.pinned_bytes()});
     if (placed_ && placed_->tiers.mixed())
       items.push_back({"tables of where features lie", placed_->tiers.host_table_bytes()});
-    if (draws_together_) items.push_back({"tables to draw from", num_threads() * run_.dataset.num_nodes() * 8});
+    if (draws_together_) items.push_back({"tables for drawing samples", num_threads() * run_.dataset.num_nodes() * 8});
     if (near_) items.push_back({"nodes that each hop prefers", run_.dataset.num_nodes() * sampler_->layers()});
   } else {
     // The rows of a batch have an eighth to spare. Its arrays exist twice while they are drawn.
@@ -344,7 +344,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     items.push_back({fmt::format("{} batches (features)", batches), buffers * (rows + rows / 8)});
     items.push_back({fmt::format("{} batches (blocks and their forms)", batches), batches * (arrays + arrays / 4)});
     const int64_t drawers = group > 0 ? std::max<int64_t>(batches, num_threads()) : batches;
-    items.push_back({"tables to draw from", (drawers + 1) * run_.dataset.num_nodes() * 8});
+    items.push_back({"tables for drawing samples", (drawers + 1) * run_.dataset.num_nodes() * 8});
     const int64_t old_arena = std::min(largest_arena_, kKeptByAllocator);
     items.push_back({tracks > 1 ? fmt::format("{} arenas (activations, gradients, work)", tracks)
                                 : "arena (activations, gradients, work)",

@@ -16,7 +16,7 @@ constexpr int64_t kMeasuredEvery = 8;
 constexpr int64_t kFirstMeasured = 1;
 // Batches that are computed to measure a rank. The first one also loads kernels.
 constexpr int64_t kTimedBatches = 4;
-// They belong to this epoch, which never comes.
+// Batches that are computed to measure a rank belong to this epoch, which never comes.
 constexpr int64_t kTimedEpoch = -2;
 
 BatchRankParts parts_of(const RankSetup& setup, const std::vector<int64_t>& counts) {

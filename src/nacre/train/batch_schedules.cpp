@@ -12,11 +12,12 @@ enum class Needs : uint8_t { any, gpu, host };
 struct RunSchedule {
   const char* name;
   Needs needs;
-  // The values of --sample-on, --features-on and --host-rows; null: they stay as they are.
+  // The values that the schedule gives --sample-on, --features-on and --host-rows. If one is null,
+  // the option keeps its own value.
   const char* sample_on;
   const char* features_on;
   const char* host_rows;
-  bool one_by_one;  // nothing is prepared ahead
+  bool one_by_one;  // whether no batch is prepared before its turn
 };
 
 constexpr RunSchedule kSchedules[] = {
@@ -76,7 +77,8 @@ void follow_schedule(RunConfig& config) {
   if (schedule == nullptr) return;
   if (schedule->sample_on != nullptr) config.sample_on = schedule->sample_on;
   if (schedule->features_on != nullptr) config.features_on = schedule->features_on;
-  // Rows of several tables, and rows that stay on disk, always come by copy.
+  // If nodes have several kinds or features stay on disk, rows are always copied, so --host-rows
+  // has no choice.
   const bool one_way = !config.model.kinds.empty() || config.host_budget > 0;
   if (schedule->host_rows != nullptr && !one_way) config.features.host_rows = schedule->host_rows;
   if (schedule->one_by_one) config.loader.in_flight = 0;

@@ -180,7 +180,7 @@ void BatchSession::make_sampler() {
   // GraphSAINT counts before training how often every vertex and edge is drawn.
   if (info.draws_subgraph)
     require_room(run_.config, run_.dataset.graph.num_edges() * 2 + run_.dataset.num_nodes() * 14,
-                 "what is drawn how often");
+                 "the counts of how often nodes and edges are drawn");
   sampler_ = std::make_unique<Sampler>(run_.dataset.graph, o);
 }
 

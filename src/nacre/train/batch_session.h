@@ -225,7 +225,7 @@ class BatchSession : public VertexModel {
   double told_wait_ = 0;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<StaleSteps> stale_;  // steps on tracks of the host; null: one step at a time
-  LoaderTimes earlier_times_;          // of loaders before loader_
+  LoaderTimes earlier_times_;          // times of the loaders that loader_ has replaced
   int64_t shuffled_from_ = 0;          // the first epoch that is shuffled
   std::unique_ptr<LayerwiseInference> inference_;
   std::unique_ptr<WholeInference> whole_;            // null: inference_ is used
@@ -236,7 +236,7 @@ class BatchSession : public VertexModel {
   double plan_seconds_ = 0;
   StepTimes step_times_;
   bool draws_on_device_ = false;
-  bool draws_together_ = false;  // the host draws beside the device
+  bool draws_together_ = false;  // whether the host draws beside the device
   int64_t expected_epochs_ = 0;
   int64_t largest_arena_ = 0;
   // bytes that the work on one block of layer-by-layer inference takes

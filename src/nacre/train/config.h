@@ -51,7 +51,8 @@ struct RankOptions {
   bool drives(size_t rank) const {
     return own < 0 || own == (processes.empty() ? static_cast<int>(rank) : processes[rank]);
   }
-  // Returns the devices as --devices has them: those of one process are joined by '+'.
+  // Returns the devices as they are written in --devices, where those of one process are joined by
+  // '+'.
   std::vector<std::string> entries() const;
 };
 

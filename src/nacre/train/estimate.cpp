@@ -61,7 +61,7 @@ void add_step(const ModelOptions& options, const GraphCounts& counts, std::vecto
   const StepMemory small = step_on(dfg, small_graph(counts, options.num_edge_types, half));
   const StepMemory large = step_on(dfg, small_graph(counts, options.num_edge_types, nodes));
   const double steps = static_cast<double>(counts.nodes - half) / static_cast<double>(nodes - half);
-  items.push_back({"graph by source and work lists", scaled(small.forms, large.forms, steps)});
+  items.push_back({"edges by source, and work lists", scaled(small.forms, large.forms, steps)});
   items.push_back({"values computed once", scaled(small.constants, large.constants, steps)});
   items.push_back({"arena (activations, gradients, work)", scaled(small.arena, large.arena, steps)});
 }

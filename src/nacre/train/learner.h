@@ -39,8 +39,8 @@ class Learner {
   float* place(const Parameter& p) { return weights_.data() + p.offset; }
   void* leaf(const std::string& name, const void* host, int64_t bytes);
   void* leaf(const std::string& name, const Tensor& values) { return leaf(name, values.raw(), values.bytes()); }
-  // Returns where batch `batch` of an epoch finds what lies at `place`: on the track of the batch,
-  // if these are weights and there are tracks, otherwise at `place`.
+  // Returns where batch `batch` of an epoch finds the value that lies at `place`: if the value is a
+  // weight and there are tracks, on the track of the batch; otherwise at `place`.
   void* on_track(void* place, int64_t batch) const;
   const void* on_track(const void* place, int64_t batch) const { return on_track(const_cast<void*>(place), batch); }
 
@@ -50,16 +50,16 @@ class Learner {
   // Applies the gradients at the end of a step. Waits until a device has finished all but the last
   // few steps.
   void update(double lr);
-  // Does the same with the gradients of batch `batch` of an epoch, and gives the batch's track the
-  // new weights.
+  // Applies the gradients of batch `batch` of an epoch, as update(lr) does, and gives the batch's
+  // track the new weights.
   void update(double lr, int64_t batch);
   // Gives all tracks the current weights. Must be called at the beginning of an epoch.
   void begin_tracks();
   // Returns the seconds for which update() has waited so far.
   double awaited() const { return awaited_; }
-  // Keep the loss of a step that was just queued: that of an executor, or the one at `loss`, in the
-  // memory of the back end. Must be called before anything else writes where the loss is; do not
-  // wait for a device. The loss counts as those of so many batches.
+  // Keep the loss of a step that was just queued, either the loss of an executor or the one at
+  // `loss` in the memory of the back end. Must be called before anything else writes where the loss
+  // is; do not wait for a device. The loss counts once for each of the step's `batches`.
   void keep_loss(Executor& executor);
   void keep_loss(const void* loss, int64_t batches = 1);
   // Adds the losses kept since the last call to `sum`, in their order, each times its batches.
@@ -94,7 +94,7 @@ class Learner {
   double awaited_ = 0;
   std::shared_ptr<void> loss_memory_;  // the losses, in the memory of the back end
   int64_t num_losses_ = 0;             // number of losses in loss_memory_
-  std::vector<float> losses_;          // losses that were fetched before those
+  std::vector<float> losses_;          // losses that were fetched before those in loss_memory_
   std::vector<int64_t> loss_batches_;  // the batches of each loss in losses_ and loss_memory_
 };
 

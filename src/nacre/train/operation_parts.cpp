@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "nacre/cost/nominal.h"
+#include "nacre/dfg/node_vector.h"
 #include "nacre/plan/work.h"
 #include "nacre/train/operation_samples.h"
 
@@ -41,15 +43,15 @@ std::optional<int> layer_of_name(std::string_view name) {
 }
 
 // Returns 1 for each node that the loss depends on, and 0 for the others.
-std::vector<char> before_loss(const Dfg& dfg) {
-  std::vector<char> before(static_cast<size_t>(dfg.size()), 0);
+NodeVector<char> before_loss(const Dfg& dfg) {
+  NodeVector<char> before(dfg, 0);
   const NodeRef loss = dfg.find_output("loss");
   if (loss < 0) return before;
-  before[static_cast<size_t>(loss)] = 1;
+  before[loss] = 1;
   for (NodeRef i = loss; i >= 0; --i) {
-    if (before[static_cast<size_t>(i)] == 0) continue;
+    if (before[i] == 0) continue;
     for (const NodeRef input : dfg[i].inputs) {
-      if (input >= 0) before[static_cast<size_t>(input)] = 1;
+      if (input >= 0) before[input] = 1;
     }
   }
   return before;
@@ -94,7 +96,7 @@ std::map<int, LayerWidths> product_widths(const Dfg& dfg) {
 
 std::vector<KernelPart> kernel_parts(const Plan& plan, int layers) {
   const Dfg& dfg = plan.dfg;
-  const std::vector<char> forward = before_loss(dfg);
+  const NodeVector<char> forward = before_loss(dfg);
   std::map<NodeRef, int> by_output;
   for (const auto& [name, node] : dfg.outputs()) {
     if (const std::optional<int> layer = layer_of_name(name)) by_output[node] = *layer;
@@ -103,7 +105,7 @@ std::vector<KernelPart> kernel_parts(const Plan& plan, int layers) {
   for (const Kernel& kernel : plan.kernels) {
     KernelPart part;
     part.layer = std::clamp(layer_of(dfg, kernel, by_output), 0, std::max(0, layers - 1));
-    const bool back = forward[static_cast<size_t>(kernel.root)] == 0;
+    const bool back = forward[kernel.root] == 0;
     const bool edges = walks_edges(kernel.kind);
     if (!kernel.once)
       part.operation = edges ? (back ? "aggregate_grad" : "aggregate") : (back ? "combine_grad" : "combine");
@@ -120,7 +122,7 @@ BatchShape batch_shape(const BatchSession& session, const Sample& sample) {
   BatchShape shape;
   const auto layers = static_cast<int>(sample.blocks.size());
   for (int l = 0; l < layers; ++l) {
-    const Graph& block = sample.blocks[static_cast<size_t>(l)];
+    const Graph& block = sample.blocks[l];
     BatchShape::Layer layer;
     layer.sources = static_cast<double>(block.num_src());
     layer.destinations = static_cast<double>(block.num_dst());
@@ -150,10 +152,8 @@ BatchShape batch_shape(const BatchSession& session, const Sample& sample) {
 
 std::vector<TimedOperation> count_operations(const BatchSession& session, const std::vector<Sample>& batches,
                                              const std::string& device) {
-  // These are the rates of an ordinary link and of sampling on an ordinary GPU. They are
-  // assumptions: the nominal profile does not have them.
-  constexpr double kLinkBytes = 20e9, kLinkLatency = 15e-6, kHopSeconds = 60e-6, kEdgeBytes = 48;
   const NominalProfile& gpu = nominal_gpu();
+  const NominalLoading& loading = nominal_loading();
   std::vector<TimedOperation> times;
   const auto add = [&](size_t batch, const std::string& operation, int layer, const std::string& order, MfgSize size,
                        double seconds) {
@@ -165,7 +165,8 @@ std::vector<TimedOperation> count_operations(const BatchSession& session, const 
     MfgSize whole = sizes.front();
     for (size_t l = 1; l < sizes.size(); ++l) whole.edges += sizes[l].edges;
     const double rate = gpu.rates.bytes_per_second;
-    add(b, "sample", 0, {}, whole, kHopSeconds * static_cast<double>(sizes.size()) + whole.edges * kEdgeBytes / rate);
+    const auto hops = static_cast<double>(sizes.size());
+    add(b, "sample", 0, {}, whole, loading.hop_seconds * hops + whole.edges * loading.sampled_edge_bytes / rate);
     for (const char* order : {"plan", "aggregate", "combine"}) {
       PlanOptions options = session.plan().options;
       for (const Site& site : find_sites(prepare_dfg(session.dfg(), blocks, options))) {
@@ -180,13 +181,12 @@ std::vector<TimedOperation> count_operations(const BatchSession& session, const 
         sums[{parts[k].operation, parts[k].layer}] +=
             gpu.model.predict(kernel_work(plan.kernels[k], plan, blocks, gpu.cache_bytes));
       }
-      for (const auto& [part, seconds] : sums)
-        add(b, part.first, part.second, order, sizes[static_cast<size_t>(part.second)], seconds);
+      for (const auto& [part, seconds] : sums) add(b, part.first, part.second, order, sizes[part.second], seconds);
     }
   }
   for (double bytes = 4096; bytes < 1e9; bytes *= 4)
-    add(0, "transfer", 0, {}, {bytes, 0}, kLinkLatency + bytes / kLinkBytes);
-  add(0, "update", 0, {}, {}, 20e-6);
+    add(0, "transfer", 0, {}, {bytes, 0}, loading.transfer_seconds + bytes / loading.link_bytes_per_second);
+  add(0, "update", 0, {}, {}, loading.update_seconds);
   return times;
 }
 

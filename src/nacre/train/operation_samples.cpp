@@ -17,13 +17,15 @@
 namespace nacre {
 namespace {
 
-// The drawn batches belong to epochs from this number on, which no run reaches.
+// The batches that are timed belong to epochs from this number on, which no run reaches.
 constexpr uint64_t kSampledEpoch = uint64_t{1} << 62;
-// Of so many runs, the least time counts, because other programs may disturb a run.
+// Every piece of work is run this many times, and the least time counts, because other programs may
+// disturb a run.
 constexpr int kRepeats = 3;
-// So many batches run in turn, so that the rows of none are in the caches when it runs again.
+// This many batches run in turn, so that the rows of a batch are no longer in the caches when it
+// runs again.
 constexpr uint64_t kInTurn = 6;
-constexpr size_t kFewestBatches = 8;  // for each way to compute them
+constexpr size_t kFewestBatches = 8;  // least number of batches for each way to compute them
 constexpr uint64_t kWarmUp = uint64_t{1} << 60;
 constexpr const char* kOrders[] = {"aggregate", "combine"};
 
@@ -46,8 +48,8 @@ class RandomBatches {
     }
   }
 
-  // Makes `index` the batch whose sampler and seeds the next calls return. `largest`: it is as
-  // large as a batch can be.
+  // Chooses the sampler and the seeds of batch `index`, which the functions below return. If
+  // `largest` is set, the batch is as large as a batch can be.
   void choose(uint64_t index, bool largest = false) {
     const PhiloxBlock random = philox(mix_key(how_.seed, 0x6F706572), index, 0);
     sampler_ = largest ? samplers_.size() - 1 : index % samplers_.size();
@@ -63,7 +65,7 @@ class RandomBatches {
   }
 
   const Sampler& sampler() const { return *samplers_[sampler_]; }
-  // Returns the number of the sampler among all, which have different settings.
+  // Returns the index of the chosen sampler among those of all sizes.
   size_t sampler_number() const { return sampler_; }
   std::span<const NodeId> seeds() const { return order_ ? order_->batch(0) : std::span<const NodeId>(); }
   const SampleKey& key() const { return key_; }
@@ -83,14 +85,16 @@ class Timer {
  public:
   Timer(BatchSession& session, const OperationSampling& how) : session_(session), batches_(session, how) {}
 
-  // Times a batch in one of the ways to compute it. If it was timed before, the least times count.
+  // Times a batch in one of the ways to compute it. If the batch was timed before, the lesser one
+  // of the two times is kept for each operation.
   void batch(uint64_t index) {
     batch_ = static_cast<int>(index);
     batches_.choose(index);
     measure(index);
   }
 
-  // Runs a batch as large as any in every way, so that memory is there. Returns the number of ways.
+  // Runs the largest batch in every way to compute it, so that all memory is allocated before
+  // batches are timed. Returns the number of ways.
   size_t warm_up() {
     batches_.choose(kWarmUp, true);
     size_t ways = 1;
@@ -137,7 +141,7 @@ class Timer {
     double& known = times_[at->second].timing.seconds;
     known = std::min(known, seconds);
   }
-  // Adds a time that belongs to no batch.
+  // Adds the time of an operation that belongs to no batch.
   void add_once(const char* operation, MfgSize size, double seconds) {
     times_.push_back({{device(), operation, 0, {}}, {size, seconds}, 0});
   }
@@ -181,8 +185,8 @@ class Timer {
     const std::vector<MfgSize> sizes = block_sizes(sample);
     for (int h = 0; h < hops; ++h) {
       const int layer = hops - 1 - h;  // the hop next to the seeds belongs to the last layer
-      add("cpu", "sample", layer, {}, sizes[static_cast<size_t>(layer)], picked[static_cast<size_t>(h)]);
-      add("cpu", "reindex", layer, {}, sizes[static_cast<size_t>(layer)], indexed[static_cast<size_t>(h)]);
+      add(kHostName, "sample", layer, {}, sizes[layer], picked[h]);
+      add(kHostName, "reindex", layer, {}, sizes[layer], indexed[h]);
     }
     return sample;
   }
@@ -203,7 +207,7 @@ class Timer {
     if (!rows_.defined() || rows_.rows() < count) rows_ = Tensor(DType::f32, {count, features.row_size()});
     const double start = now_seconds();
     gather_rows(features, sample.vertices.span(), rows_.raw());
-    add("cpu", "gather", 0, {}, {sizes.front().vertices, 0}, now_seconds() - start);
+    add(kHostName, "gather", 0, {}, {sizes.front().vertices, 0}, now_seconds() - start);
   }
 
   void compute(uint64_t index, const Sample& sample, const std::vector<MfgSize>& sizes) {
@@ -242,7 +246,7 @@ class Timer {
     return ordered_;
   }
 
-  // Binding includes that what was bound is freed after the step.
+  // The time of binding includes the time in which the bound kernels are freed after the step.
   void run_on_host(BlockRunner& runner, const Sample& sample, const std::vector<MfgSize>& sizes,
                    const std::vector<LeafValue>& leaves, const char* order) {
     const double start = now_seconds();
@@ -259,8 +263,8 @@ class Timer {
     const double ended = now_seconds();
     executor.reset();
     bound += now_seconds() - ended;
-    add("cpu", "prepare", 0, {}, sizes.front(), prepared - start);
-    add("cpu", "bind", 0, {}, sizes.front(), bound);
+    add(kHostName, "prepare", 0, {}, sizes.front(), prepared - start);
+    add(kHostName, "bind", 0, {}, sizes.front(), bound);
     add_kernels(parts, seconds, sizes, order);
   }
 
@@ -271,8 +275,8 @@ class Timer {
     const double prepared = now_seconds() - start;
     const double again = now_seconds();
     const BlockRunner::Ready ready = runner.make_ready(session_.blocks(sample), leaves, {});
-    add("cpu", "prepare", 0, {}, sizes.front(), prepared);
-    add("cpu", "bind", 0, {}, sizes.front(), std::max(0.0, now_seconds() - again - prepared));
+    add(kHostName, "prepare", 0, {}, sizes.front(), prepared);
+    add(kHostName, "bind", 0, {}, sizes.front(), std::max(0.0, now_seconds() - again - prepared));
     Executor& executor = *ready.executor;
     const std::vector<KernelPart> parts = kernel_parts(executor.plan(), static_cast<int>(sizes.size()));
     std::vector<double> seconds(parts.size(), 0);
@@ -296,7 +300,7 @@ class Timer {
       if (!parts[k].operation.empty()) sums[{parts[k].operation, parts[k].layer}] += seconds[k];
     }
     for (const auto& [part, sum] : sums) {
-      add(device(), part.first.c_str(), part.second, order, sizes[static_cast<size_t>(part.second)], sum);
+      add(device(), part.first.c_str(), part.second, order, sizes[part.second], sum);
     }
   }
 
@@ -324,10 +328,10 @@ class Timer {
   int batch_ = 0;
   bool asked_ = false;
   std::vector<std::unique_ptr<BlockRunner>> ordered_;
-  std::vector<std::unique_ptr<BatchSampler>> samplers_;  // on the host
+  std::vector<std::unique_ptr<BatchSampler>> samplers_;  // samplers of the host
   Tensor rows_;                                          // features of a batch
   std::vector<TimedOperation> times_;
-  std::map<std::pair<OperationKey, int>, size_t> found_;  // where the times of a batch are
+  std::map<std::pair<OperationKey, int>, size_t> found_;  // index in times_
   double first_transfer_ = 0;
 };
 

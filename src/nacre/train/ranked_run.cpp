@@ -69,7 +69,8 @@ bool carry_out(RankSession& rank, const RankOrder& order) {
   return true;
 }
 
-// Does the same for a rank that computes mini-batches.
+// Carries out an order on a rank that computes mini-batches. Returns false if the session of the
+// rank must end.
 bool carry_out(BatchRank& rank, const RankOrder& order, Communicator& control) {
   switch (order.kind) {
     case RankOrder::Kind::start:
@@ -180,7 +181,8 @@ std::vector<int> RankedRun::weak_devices() const {
 
 void RankedRun::leave_out_weak() {
   std::vector<int> weak = weak_devices();
-  std::reverse(weak.begin(), weak.end());  // so that the numbers of those to come stay the same
+  // The last rank is left out first, because leaving out a rank changes the numbers of later ones.
+  std::reverse(weak.begin(), weak.end());
   for (const int r : weak) {
     run_.notes.push_back(fmt::format("{} is left out: {}", devices_[r].text, kTooSlow));
     devices_.erase(devices_.begin() + r);

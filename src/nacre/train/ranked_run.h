@@ -38,11 +38,13 @@ struct RankOrder {
   };
 
   Kind kind = Kind::end;
-  bool flag = false;   // step: share the weights after it; average: use it; evaluate: with the loss
-  bool timed = false;  // step: time every kernel
+  // Says more about some orders: after a step, share the weights; use the average; evaluate with
+  // the loss.
+  bool flag = false;
+  bool timed = false;  // whether every kernel of the step is timed
   int64_t step = 0;
   double lr = 0;
-  // epoch: its number, its first batch, and the number of epochs of the run
+  // for orders to begin an epoch: its number, its first batch, and the number of epochs of the run
   int64_t epoch = 0, first = 0, epochs = 0;
   int64_t shuffled_from = 0;  // for orders to begin an epoch: the first epoch that is shuffled
 };
@@ -116,7 +118,7 @@ class RankedRun {
   // the nodes: as `wanted` says or, if it is null, as deal_out() does. All processes call this at
   // the same time, and none may have a session then.
   void join(MpiTeam& team, const NewShares* wanted);
-  // Does the same in a process that drives several ranks.
+  // Joins the other processes in the same way if this process drives several ranks.
   void join(ProcessTeam& team, const NewShares* wanted);
   // Returns the session of a rank of this process other than rank 0; null if there is none. Rank 0
   // may read it between two orders, because the other rank then waits for the next order.

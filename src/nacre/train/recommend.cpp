@@ -228,7 +228,8 @@ std::vector<MemoryItem> RecommendSession::memory() const {
   const bool gpu = !device_->on_host();
   const int64_t constants = std::max(step_constants_, eval_->constant_bytes({}));
   if (!gpu) items.push_back({"graph", dataset_.graph.bytes()});
-  items.push_back({gpu ? "graph and work lists" : "graph by source and work lists", device_->backend()->graph_bytes()});
+  items.push_back(
+      {gpu ? "graph and work lists" : "edges by source, and work lists", device_->backend()->graph_bytes()});
   items.push_back({"features", features});
   items.push_back({"parameters", learner_->parameter_bytes()});
   if (learner_->trains()) {

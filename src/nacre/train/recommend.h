@@ -23,7 +23,7 @@ namespace nacre {
 
 struct RecommendOptions {
   int64_t batch_size = 2048;  // number of triples of a step
-  // weight of half the squared first embeddings of a batch's triples
+  // weight of the L2 penalty: half the squares of the first embeddings of a batch's triples
   double embedding_decay = 1e-4;
   double init_std = 0.1;  // deviation of the normal distribution that learned rows are drawn from
   Positives positives = Positives::users;

@@ -92,7 +92,7 @@ void save_step_model(const std::string& key, const StepModel& model) {
   try {
     const std::string path = path_of(key);
     if (path.empty()) {
-      log_verbose("performance model not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
+      log_verbose("the performance model is not kept: none of NACRE_CACHE, XDG_CACHE_HOME and HOME is set");
       return;
     }
     nlohmann::json parts = nlohmann::json::array();

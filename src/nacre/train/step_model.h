@@ -11,9 +11,9 @@
 
 namespace nacre {
 
-// What a stored performance model is valid for: the device, the version of the kernels, and the
-// settings of the model that are the same on every graph.
-// `threads` are those of a device on the host.
+// Returns the key of a stored performance model. The key names what the performance model is valid
+// for: the device, the version of the kernels, and the settings of the model that are the same on
+// every graph. `threads` are those of a device on the host.
 std::string step_model_key(const RunConfig& config, int threads);
 
 struct StepModel {

@@ -25,8 +25,8 @@ struct SessionNeeds {
   // The other processes, if MPI has started several and each of them is a rank of this run; the
   // session is rank 0. Must outlive the session.
   MpiRanks* mpi = nullptr;
-  // Vertices that mini-batches on the host prefer by this factor, as --locality makes them prefer
-  // rows in device memory; 0: none. It simulates a GPU (nacre bench placement).
+  // To simulate a GPU (nacre bench placement), mini-batches on the host prefer some vertices by
+  // this factor, as --locality makes a GPU prefer rows in its memory. 0: no vertices are preferred.
   double near_scale = 0;
   std::vector<NodeId> near;
 };

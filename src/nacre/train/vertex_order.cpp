@@ -21,7 +21,8 @@
 namespace nacre {
 namespace {
 
-// In the order in which they are tried: the one that gains most on most graphs comes first.
+// The orders that are compared. They are tried from left to right, and the one that gains most on
+// most graphs comes first.
 constexpr Reorder kOrders[] = {Reorder::rabbit, Reorder::rcm, Reorder::degree};
 // Seconds for each edge that finding an order and sorting the edges by it takes on one core.
 constexpr double kSecondsOfEdge = 2e-7;
@@ -31,7 +32,7 @@ constexpr double kMaySave = 0.3;
 constexpr double kBudget = 0.015;
 // An order is taken if sums take at most this share of their time in the given order.
 constexpr double kClearly = 0.97;
-// Sums that take less than this are run twice in each order.
+// A sum that takes fewer seconds than this is run twice in each order.
 constexpr double kShortSum = 0.1;
 
 // Returns why the vertices of this run must keep their numbers; empty if they need not.
@@ -61,7 +62,8 @@ int64_t bytes_of_order(const RunData& run, Reorder how) {
   return reorder_bytes(run.dataset.graph, how) - run.dataset.graph.bytes() + features;
 }
 
-// Returns an order that is settled. Throws UserError if there is no room to find it.
+// Finds the order `how` without comparing it with others. Throws UserError if there is no room to
+// find it.
 VertexOrder take(const OrderQuestion& q, Reorder how) {
   VertexOrder taken;
   if (how == Reorder::none) return taken;
@@ -87,7 +89,8 @@ std::optional<Reorder> order_in_file(const PlanRequest& request) {
   return planned_order(read_file(request.plan));
 }
 
-// What a step of the plan without choices is predicted to take, and what part of that is gathering.
+// The predicted seconds of a step of the plan that makes no choices, and how many of them are spent
+// on gathering rows.
 struct Predicted {
   double step = 0;
   double gathering = 0;  // seconds of gathered rows that do not fit the cache
@@ -174,7 +177,8 @@ class OrderTrials {
         best.how = how;
         best.order = std::move(order);
       }
-      // Another order takes about as long as this one.
+      // Stops if the next order would exceed the budget; it is expected to take as long as this
+      // one.
       const double now = now_seconds();
       if (now - start + (now - begin) > budget()) break;
     }
@@ -211,7 +215,8 @@ class OrderTrials {
 // Returns whether comparing orders is likely to gain more than it costs.
 bool pays(const OrderQuestion& q, const Predicted& p, double budget) {
   const auto edges = static_cast<double>(q.run.dataset.graph.num_edges());
-  const double sums = 3 * p.gathering;  // a step gathers in more than one sum
+  // A trial runs one sum a few times. A step gathers in several sums, so this estimate is ample.
+  const double sums = 3 * p.gathering;
   const double cost = edges * kSecondsOfEdge + sums;
   return cost <= budget && cost < kMaySave * p.gathering * q.request.epochs;
 }

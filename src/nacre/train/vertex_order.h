@@ -28,7 +28,7 @@ struct VertexOrder {
   double seconds = 0;  // the time that choosing and finding the order took
 };
 
-// What the choice depends on.
+// What choose_order() needs to know of a run.
 struct OrderQuestion {
   const RunData& run;
   const Dfg& dfg;  // the model with its gradient

@@ -15,7 +15,7 @@ import operator
 
 
 class Rule:
-    """Settings that must not meet, and words of the message that says so."""
+    """A Rule names settings that must not meet, and words of the message that refuses them."""
 
     def __init__(self, text, says=""):
         self.text, self.says = text, says
@@ -29,7 +29,7 @@ class Rule:
         return name.strip(), excluded, [value.strip() for value in values.split("|")]
 
     def choices(self, factors):
-        """The values of each of its factors that must not meet."""
+        """Returns for each factor of the rule the values that must not meet."""
         found = {}
         for name, excluded, values in self.terms:
             unknown = [value for value in values if value not in factors.get(name, ())]
@@ -74,7 +74,7 @@ class Array:
                     self.longer[setting].append(beside)
 
     def fits(self, row, setting, ignore=None):
-        """Whether the setting may be added to `row`, in which some factors may be open."""
+        """Returns whether the setting may be added to `row`, in which some factors may be open."""
         if ignore is not None:
             return not any(number != ignore and all(row & mask for mask in beside)
                            for number, beside in self.forbidden[setting])
@@ -181,7 +181,7 @@ class Array:
             yield from itertools.product(first, second)
 
     def pairs_to_cover(self):
-        """Every pair that a whole row can have, in a fixed order, and those that none can."""
+        """Returns the pairs that some whole row has, in a fixed order, and those that none has."""
         possible, impossible = [], []
         met = [0] * len(self.settings)
         for pair in self.all_pairs():
@@ -197,7 +197,8 @@ class Array:
         return possible, impossible
 
     def rows(self):
-        """The array: greedy, each row begun with a pair that is still missing."""
+        """Returns the rows of the array. Each begins with a pair that no row has yet, and then
+        takes the settings that add most missing pairs."""
         possible, _ = self.pairs_to_cover()
         missing = dict.fromkeys(possible)
         # For every setting, these lists hold the settings of its missing pairs, and their number.
@@ -209,7 +210,8 @@ class Array:
         rows = []
 
         def prefer(row, settings):
-            # What covers most now, then what has most left to cover; then values take turns.
+            # Settings that cover most missing pairs with this row come first, then those with most
+            # pairs left to cover. Among equals, settings take turns.
             turn = len(rows)
             rank = {s: (-(partners[s] & row).bit_count(), -open_pairs[s], (i - turn) % len(settings))
                     for i, s in enumerate(settings)}
@@ -229,7 +231,7 @@ class Array:
         return rows
 
     def broken_rows(self, most):
-        """For every rule at most `most` rows that break it and no other rule: (rule, row)."""
+        """Yields at most `most` rows for each rule that break it and no other, as (rule, row)."""
         for number, rule in enumerate(self.rules):
             bad = rule.choices(self.factors)
             cases = list(itertools.product(*([self.number[name, value] for value in values] for name, values in bad.items())))

@@ -56,8 +56,8 @@ def typed():
 
 
 def multilabel():
-    """Every node has the label of its class; every second node also has the label of the next
-    class."""
+    """Returns a set in which every node has the label of its class, and every second node also has
+    the label of the next class."""
     y = [int(k == v % CLASSES or (k == (v + 1) % CLASSES and v % 2 == 0)) for v in range(NODES) for k in range(CLASSES)]
     x = [value + (1.6 if j == CLASSES and v % 2 == 0 else 0)
          for v in range(NODES) for j, value in enumerate(features()[v * WIDTH:(v + 1) * WIDTH])]
@@ -69,8 +69,8 @@ def words(*names):
 
 
 def kinds():
-    """Papers have labels, authors have narrower features, and fields have no features. Papers
-    cite papers, authors write papers, and fields have papers."""
+    """Returns a set of three kinds: papers have labels, authors have narrower features, and fields
+    have no features. Papers cite papers, authors write papers, and fields have papers."""
     papers, authors, fields = NODES, 30, 6
     found = [(a, b, 0) for a, b in edges()]
     for v in range(papers):
@@ -88,7 +88,8 @@ def kinds():
 
 
 def users():
-    """Users like the items of their own third; two items of every user are held out."""
+    """Returns a set in which users like the items of their own third. Two items of every user are
+    held out."""
     train, test = [], []
     for user in range(USERS):
         chosen = random.Random(user).sample([item for item in range(ITEMS) if item % 3 == user % 3], 8)

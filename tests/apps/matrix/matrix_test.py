@@ -64,7 +64,7 @@ def parse():
 
 
 def text_of(row, factors):
-    """A row by what is not the first value of its factor."""
+    """Returns a text that names the values of a row that are not the first of their factors."""
     return ", ".join(f"{name}={value}" for name, value in row.items() if value != next(iter(factors[name])))
 
 

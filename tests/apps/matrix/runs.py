@@ -1,4 +1,5 @@
-"""One row of the array as commands of the program, and what must hold of each."""
+"""Runs a row of the array as commands of the program, and checks what must hold after each of
+them."""
 import contextlib
 import json
 import math
@@ -19,11 +20,11 @@ SECONDS = 400
 
 
 class Fault(Exception):
-    """What is wrong with a run, with the command that shows it."""
+    """A Fault says what is wrong with a run, and with which command to see it."""
 
 
 def arguments(row, factors):
-    """The row's settings as arguments of nacre train."""
+    """Returns the settings of the row as arguments of nacre train."""
     text = " ".join(factors[name][value] for name, value in row.items())
     layers = {"2": 2}.get(row.get("layers", "2")) or int(row["layers"])
     repeated = lambda match: ",".join([match.group(1)] * layers)
@@ -31,7 +32,7 @@ def arguments(row, factors):
 
 
 def only(accepted, words):
-    """The options among `words` that another command takes, too, with their values."""
+    """Returns the options among `words`, with their values, whose names `accepted` has."""
     kept, keep = [], False
     for word in words:
         if word.startswith("-") and not re.fullmatch(r"-\d.*", word):
@@ -144,7 +145,7 @@ class Runner:
 
 
     def check_memory(self, result, done):
-        """The bill holds: on the CPU for the whole process, on a GPU for what lies there."""
+        """Checks that the bill holds: on the CPU for the process, on a GPU for its memory."""
         used, planned = result["peak_mb"], result["planned_mb"]
         if result.get("device_peak_mb") is not None:
             used, planned = result["device_peak_mb"], 1.1 * planned + 8
@@ -157,8 +158,8 @@ def test_score(result):
     return result.get("test_acc", result.get("test"))
 
 
-# What follows training, by the value of the factor "then". Each takes the runner, the arguments of
-# training and the training's result.
+# These functions do what follows training, one for each value of the factor "then". They take the
+# runner, the arguments of training, the result of training, and the options of each command.
 def then_eval(runner, words, result, accepted):
     done = runner.run("eval", "--checkpoint", "run", "--json", "-q", *only(accepted["eval"], words_without_data(words)))
     again = json.loads(done.stdout.strip().splitlines()[-1])
@@ -222,7 +223,8 @@ THEN = {"eval": then_eval, "predict": then_predict, "embeddings": then_embedding
 
 
 def words_without_data(words):
-    """For commands that read from the run folder where the data are, and how they were read."""
+    """Returns the words without the options that say where the data are and how they are read. The
+    commands that use a run take these settings from its folder."""
     at = words.index("--data")
     rest = words[:at] + words[at + 2:]
     for option in ("--format", "--features", "--labels", "--splits", "--num-nodes", "--data-seed", "--checkpoint"):

@@ -1,5 +1,5 @@
-"""Every option of the commands that train and use a model, the values worth trying, and what
-must not be combined.
+"""These tables hold every option of the commands that train and use a model, the values worth
+trying, and what must not be combined.
 
 A factor's values are arguments of the program. {5} is repeated for every layer: 5,5 for two.
 scripts/check_options.py compares the options named here with those the program has, so that a
@@ -149,7 +149,7 @@ FACTORS = {
              "--metrics m.jsonl"},
 }
 
-# What runs.py gives the commands that follow training.
+# The options that runs.py gives the commands that follow training.
 AFTERWARDS = "--epochs --resume --scores --embeddings --output --steps --search-seconds"
 
 NO_GPU = (
@@ -362,7 +362,7 @@ WEAK = (
     Rule("data=degree features"),  # degrees say little about classes
     # Without edges, only the rows of training nodes are learned.
     Rule("data=learned features & model=mlp"),
-    # Its features have both signs, so the sums of rows are near zero.
+    # The features of the twin have both signs, so the sums of rows are near zero.
     Rule("data=twin & input=row"),
     Rule("data=users & select=last & gradients=averaged"),
     # GIN adds up rows without a norm, so many small batches with long steps learn nothing.

@@ -48,7 +48,7 @@ constexpr int64_t kPage = 4096;
 constexpr int64_t kSharedRoom = 260 << 10;
 // Poison between pieces of shared memory, which is checked when the block has ended.
 constexpr int64_t kSharedGap = 128;
-// Not a number in every floating type, and far out of range as an index.
+// Every floating type reads this byte as NaN, and as an index it is far out of range.
 constexpr int kPoison = 0xff;
 
 thread_local const char* running = nullptr;

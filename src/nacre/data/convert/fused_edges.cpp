@@ -111,7 +111,7 @@ class FusedEdges final : public EdgeSource {
         throw UserError(input().edges.where,
                         place + " names node " + std::to_string(source ? part.src[i] : part.dst[i]) +
                             ", but its kind has only " +
-                            human_count(set_.count(source ? relation.src_type : relation.dst_type)));
+                            human_count(set_.count(source ? relation.src_type : relation.dst_type)) + " nodes");
       }
     }
     throw InternalError(__FILE__, __LINE__, "reading reported an invalid edge, but none was found");

@@ -35,7 +35,7 @@ struct Earlier {
 };
 Earlier read_earlier(const std::vector<std::string>& entries);
 
-// These functions write the entries.
+// These functions return the entries of the journal, which read_earlier() reads.
 std::string run_entry(const SortedRun& run, const Progressed& at);
 std::string section_entry(const native::SectionEntry& section);
 std::string graph_entry(const MergeResult& merged, const Progressed& at);

@@ -28,7 +28,7 @@ void shift(std::vector<NodeId>& ids, int64_t by, int64_t count, const std::strin
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= count) {
       throw UserError(where, "edge " + std::to_string(i) + " names node " + std::to_string(ids[i]) +
-                                 ", but its kind has only " + human_count(count));
+                                 ", but its kind has only " + human_count(count) + " nodes");
     }
     ids[i] = static_cast<NodeId>(ids[i] + by);
   }
@@ -168,8 +168,9 @@ Array<NodeId> DatasetBuilder::split(int type, const std::vector<int64_t>& ids, c
   fused.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= count(type)) {
-      throw UserError(origin.at(static_cast<int64_t>(i)),
-                      "names node " + std::to_string(ids[i]) + ", but there are " + human_count(count(type)));
+      throw UserError(
+          origin.at(static_cast<int64_t>(i)),
+          "names node " + std::to_string(ids[i]) + ", but its kind has only " + human_count(count(type)) + " nodes");
     }
     fused.push_back(static_cast<NodeId>(offset(type) + ids[i]));
   }

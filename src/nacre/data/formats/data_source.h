@@ -18,7 +18,7 @@ class DataSource {
   bool is_folder() const { return folder_; }
   std::string name() const;  // the last part of the path: "ogbn_arxiv"
 
-  // For files. The file is opened on first use.
+  // Returns the file; only for sources that are files. The file is opened on first use.
   const std::shared_ptr<const MappedFile>& file() const;
 
   // For folders; `inside` is relative to the folder. If the source is a file, the answers are false

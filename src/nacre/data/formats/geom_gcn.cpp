@@ -98,7 +98,7 @@ Tensor listed_features(const Nodes& nodes) {
   for (size_t v = 0; v < nodes.rows.size(); ++v) {
     for (const float column : nodes.rows[v]) {
       if (!(column >= 0 && column < kFilmColumns) || column != static_cast<float>(static_cast<int64_t>(column)))
-        nodes.fail(v, "names a feature that does not exist; there are " + human_count(kFilmColumns));
+        nodes.fail(v, "names a feature that does not exist; there are " + human_count(kFilmColumns) + " features");
       to[v * kFilmColumns + static_cast<size_t>(column)] = 1;
     }
   }
@@ -148,8 +148,8 @@ void read_splits(const DataSource& source, const std::string& variant, Dataset& 
     return;
   }
   splits_from(NpzFile(source.open(chosen)), data.num_nodes(), data);
-  data.notes.push_back("split of " + chosen + ", one of " + std::to_string(files.size()) +
-                       "; --format geom-gcn:K takes split K");
+  data.notes.push_back("the split is that of " + chosen + ", one of " + std::to_string(files.size()) +
+                       " files; --format geom-gcn:K takes split K");
 }
 
 std::string recognise_geom_gcn(const DataSource& source) {

@@ -132,7 +132,8 @@ class Reader {
       const std::string name = entry.string("name", "");
       if (variant.empty() || name == variant) {
         if (variant.empty() && meta_.list("tasks").size() > 1)
-          builder_.data.notes.push_back("task " + name + ", the first; --format graphbolt:TASK takes another");
+          builder_.data.notes.push_back("the first task, " + name +
+                                        ", was read; --format graphbolt:TASK reads another");
         return &entry;
       }
       names += (names.empty() ? "" : ", ") + name;

@@ -118,7 +118,7 @@ void read_splits(const DataSource& source, const std::string& base, int paper, u
       const TorchFile file(source.open(folder + name));
       builder.set_split(part, paper, file.numbers("").value_or(std::vector<int64_t>()), {file.name(), "entry"});
     }
-    builder.data.notes.emplace_back("splits of train_idx.pt and val_idx.pt; there is no test split");
+    builder.data.notes.emplace_back("the splits are those of train_idx.pt and val_idx.pt; there is no test split");
     return;
   }
   if (builder.data.num_classes > 0) draw_splits(paper, seed, builder);

@@ -94,7 +94,8 @@ EdgeList edges_from(const Pickle& pickle, int64_t num_nodes) {
   const auto vertex = [&](Pickle::Id id) {
     const int64_t value = pickle.integer(id);
     if (value < 0 || value >= num_nodes) {
-      throw UserError(pickle.where(id), "names node " + std::to_string(value) + " of " + human_count(num_nodes));
+      throw UserError(pickle.where(id), "names node " + std::to_string(value) + ", but there are only " +
+                                            human_count(num_nodes) + " nodes");
     }
     return static_cast<NodeId>(value);
   };

@@ -145,7 +145,8 @@ class Classes : public FlatJson {
       return;
     }
     if (value > 1)
-      throw UserError(here(), "node " + key_ + " has a list with " + std::to_string(value) + ", not 0 and 1");
+      throw UserError(
+          here(), "node " + key_ + " has a list with " + std::to_string(value) + ", but lists may hold only 0 and 1");
     rows_.push_back(static_cast<uint8_t>(value));
   }
 
@@ -171,8 +172,8 @@ class Classes : public FlatJson {
     end_vertex();
     key_ = key;
     if (!parse_whole(key, vertex_) || vertex_ < 0 || vertex_ >= static_cast<int64_t>(labels_.size()))
-      throw UserError(
-          here(), in_quotes(key) + " is not a node; there are " + human_count(static_cast<int64_t>(labels_.size())));
+      throw UserError(here(), in_quotes(key) + " is not a node; there are " +
+                                  human_count(static_cast<int64_t>(labels_.size())) + " nodes");
     if (labels_[vertex_] != -1) throw UserError(here(), "names node " + key + " twice");
     first_ = rows_.size();
   }

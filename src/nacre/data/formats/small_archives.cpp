@@ -29,8 +29,9 @@ Splits splits_by_number(NpyReader array) {
   array.stream_i64(NanAs::error, [&](int64_t first, std::span<const int64_t> values) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] < 0 || values[i] > 3)
-        throw UserError(array.where() + " entry " + std::to_string(first + static_cast<int64_t>(i)),
-                        "holds " + std::to_string(values[i]) + "; 1, 2, 3 are train, val, test");
+        throw UserError(
+            array.where() + " entry " + std::to_string(first + static_cast<int64_t>(i)),
+            "holds " + std::to_string(values[i]) + "; only 0 (no split), 1 (train), 2 (val) and 3 (test) exist");
       if (values[i] > 0) parts[values[i] - 1].push_back(static_cast<NodeId>(first + static_cast<int64_t>(i)));
     }
   });

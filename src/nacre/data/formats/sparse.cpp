@@ -36,8 +36,9 @@ std::pair<int64_t, int64_t> shape_from(NpyReader array) {
 void check_within(const std::vector<NodeId>& ids, int64_t count, const std::string& name, const std::string& where) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= count) {
-      throw UserError(where + " entry " + std::to_string(i),
-                      "lies in " + name + " " + human_count(ids[i]) + " of " + human_count(count));
+      throw UserError(where + " entry " + std::to_string(i), "lies in " + name + " " + human_count(ids[i]) +
+                                                                 ", but there are only " + human_count(count) + " " +
+                                                                 name + "s");
     }
   }
 }
@@ -49,7 +50,8 @@ SparseMatrix from_coo(const NpzFile& npz, const std::string& prefix, int64_t row
   matrix.row = node_ids_from(npz.open(prefix + "row"));
   matrix.column = node_ids_from(npz.open(prefix + "col"));
   if (matrix.row.size() != matrix.column.size()) {
-    throw UserError(npz.name(), "row ends after entry " + std::to_string(matrix.row.size()) + ", col after entry " +
+    throw UserError(npz.name(), "row and col differ in length: row ends after entry " +
+                                    std::to_string(matrix.row.size()) + ", col after entry " +
                                     std::to_string(matrix.column.size()));
   }
   check_within(matrix.row, rows, "row", npz.name() + "[" + prefix + "row]");

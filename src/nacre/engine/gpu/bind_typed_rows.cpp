@@ -214,7 +214,8 @@ void rows_on_tensor_cores(const GpuKernel& k, const TypedRows& r, const TypedRow
   const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
   if (steps.sizing()) return;
   const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
-  // One run for every block that the device holds at once, or as many as are needed.
+  // If blocks keep the matrix in shared memory, there is one run for every block that the device
+  // holds at once. Otherwise there are as many runs as the rows need.
   const int64_t places = info.multiprocessors * tile.together / cuda::column_blocks(what);
   const std::string key = key_of(k, r.space, "runs of products") +
                           fmt::format(" {} {} {}", tile.rows(), r.x.by_vertex, what.resident ? places : 0);
@@ -243,7 +244,8 @@ void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
   const DeviceInfo& info = k.context.device().info();
   const cuda::TypedGrad what = {r.w.k, r.w.n, info.shared_bytes};
   const cuda::MmaTile tile = cuda::tile_of(what);
-  // One run for every block that the device holds at once, so that all end together.
+  // There is one run for every block that the device holds at once, so that all blocks end
+  // together.
   const int64_t places = info.multiprocessors * std::clamp<int64_t>(info.shared_bytes / tile.shared_bytes, 1, 2);
   const int64_t wanted = std::max<int64_t>(1, places / cuda::blocks_of_run(what));
   const std::string key = key_of(k, r.space, "runs of gradients") + fmt::format(" {}", wanted);

@@ -15,7 +15,7 @@ SequenceOrder order_sequences(const Graph& graph) {
   SequenceOrder order;
   int64_t longest = 0;
   for (int64_t v = 0; v < graph.num_dst(); ++v) longest = std::max(longest, graph.in_degree(v));
-  // A counting sort by length, the longest first.
+  // This is a counting sort by length that puts the longest sequences first.
   std::vector<int64_t> place(static_cast<size_t>(longest) + 2, 0);
   for (int64_t v = 0; v < graph.num_dst(); ++v) ++place[longest - graph.in_degree(v) + 1];
   for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];

@@ -29,7 +29,7 @@ struct GTaskView {
     int64_t run_begin, run_end;
     // the unit's first partial row, counted from the window's first
     int64_t first_partial = 0;
-    int64_t range_begin = 0, range_end = 0;  // into ranges: rows the unit finishes
+    int64_t range_begin = 0, range_end = 0;  // range of `ranges`: the rows that the unit finishes
   };
   struct Window {
     int64_t unit_begin, unit_end;

@@ -208,7 +208,7 @@ Source make_over_columns(const char* name, const std::string& text) {
   return make(Entry(name).takes<EdgeColumnsParams>().takes<Params>(), text);
 }
 
-std::string key_type(bool wide) { return std::string("typedef ") + (wide ? "u64" : "u32") + " Key;\n"; }
+std::string key_type(bool wide) { return wide ? "typedef u64 Key;\n" : "typedef u32 Key;\n"; }
 
 std::string value_of(const EdgeField& field, const std::string& at) {
   switch (field.of) {

@@ -26,7 +26,7 @@ struct ReduceSpec {
   int value = -1;
   ReduceOp reduce = ReduceOp::sum;
   bool store = true;        // writes the reduced rows
-  bool narrow_out = false;  // writes them as bf16
+  bool narrow_out = false;  // writes the reduced rows as bf16
   bool argmax = false;
   const RowProgram* tail = nullptr;
   EdgeSide side;

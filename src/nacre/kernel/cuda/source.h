@@ -14,7 +14,7 @@ class Signature {
  public:
   void add(std::string_view params, size_t fields);
   void add_operands(size_t count);
-  // For messages: "MapParams, 3 operands".
+  // Returns a text for messages, for example "MapParams, 3 operands".
   std::string text() const;
   bool operator==(const Signature&) const = default;
 

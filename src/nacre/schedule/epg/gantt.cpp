@@ -15,13 +15,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view kLetters = "sgacCAu";
+// The letters of the picture: those of the kinds of operations in the order of EpgKind, then those
+// of transfers to and from a device.
+constexpr std::string_view kLetters = "sgacCAu><";
 
 char letter(const ExecutionPlanGraph& graph, const Units& units, const ScheduledBatch& batch, const PlacedWork& work) {
   if (work.transfer) return (work.unit - units.devices) % 2 == 0 ? '>' : '<';
-  const std::vector<EpgOperation>& operations =
-      graph.batches[static_cast<size_t>(batch.batch)][static_cast<size_t>(batch.placing->way)].operations;
-  return kLetters[static_cast<size_t>(operations[static_cast<size_t>(work.operation)].kind)];
+  const std::vector<EpgOperation>& operations = graph.batches[batch.batch][batch.placing->way].operations;
+  return kLetters[static_cast<size_t>(operations[work.operation].kind)];
 }
 
 // A Line is one line of the picture. For every character it adds up how long each letter runs
@@ -31,11 +32,11 @@ class Line {
   Line(size_t width, double seconds) : cells_(width), step_(seconds / static_cast<double>(width)) {}
 
   void add(char what, double begin, double end) {
-    const size_t kind = kShown.find(what);
+    const size_t letter = kLetters.find(what);
     const auto last = static_cast<double>(cells_.size());
     const double from = std::clamp(begin / step_, 0.0, last), to = std::clamp(end / step_, 0.0, last);
     for (auto c = static_cast<size_t>(from); c < cells_.size() && static_cast<double>(c) < to; ++c)
-      cells_[c][kind] += std::min(to, static_cast<double>(c + 1)) - std::max(from, static_cast<double>(c));
+      cells_[c][letter] += std::min(to, static_cast<double>(c + 1)) - std::max(from, static_cast<double>(c));
   }
 
   std::string text() const {
@@ -44,14 +45,13 @@ class Line {
       const auto most = std::max_element(cell.begin(), cell.end());
       double all = 0;
       for (const double share : cell) all += share;
-      text += all < 0.5 ? '.' : kShown[static_cast<size_t>(most - cell.begin())];
+      text += all < 0.5 ? '.' : kLetters[most - cell.begin()];
     }
     return text;
   }
 
  private:
-  static constexpr std::string_view kShown = "sgacCAu><";
-  std::vector<std::array<double, kShown.size()>> cells_;
+  std::vector<std::array<double, kLetters.size()>> cells_;
   double step_;
 };
 
@@ -71,8 +71,8 @@ std::string gantt_text(const ExecutionPlanGraph& graph, const NamedSchedule& sch
   for (int unit = 0; unit < units.count() && seconds > 0; ++unit) {
     std::vector<Line> lines(static_cast<size_t>(units.workers(unit)), Line(static_cast<size_t>(width), seconds));
     for (const TimelineSpan& span : schedule.timeline.spans) {
-      const ScheduledBatch& batch = order[static_cast<size_t>(span.turn)];
-      const PlacedWork& work = batch.placing->work[static_cast<size_t>(span.work)];
+      const ScheduledBatch& batch = order[span.turn];
+      const PlacedWork& work = batch.placing->work[span.work];
       if (work.unit != unit) continue;
       const char what = letter(graph, units, batch, work);
       const auto first = static_cast<size_t>(span.worker), workers = static_cast<size_t>(work.workers);
@@ -80,9 +80,8 @@ std::string gantt_text(const ExecutionPlanGraph& graph, const NamedSchedule& sch
     }
     for (size_t w = 0; w < lines.size(); ++w) {
       const std::string name = units.name(unit, graph.devices);
-      text +=
-          fmt::format("  {:<18} {}{}\n", w == 0 ? name.substr(0, 18) : "", lines[w].text(),
-                      w == 0 ? fmt::format(" {:3.0f} %", 100 * schedule.timeline.busy[static_cast<size_t>(unit)]) : "");
+      text += fmt::format("  {:<18} {}{}\n", w == 0 ? name.substr(0, 18) : "", lines[w].text(),
+                          w == 0 ? fmt::format(" {:3.0f} %", 100 * schedule.timeline.busy[unit]) : "");
     }
   }
   return text + "  s sample, g gather, a aggregate, c combine, C A their gradients, u update, > < transfers\n";
@@ -123,20 +122,19 @@ std::string schedule_json(const ExecutionPlanGraph& graph, const ScheduleCompari
     j["schedules"][s.name] = {{"predicted_s", s.timeline.makespan}, {"gap", gap_of(s, bound)}};
   const NamedSchedule& schedule = shown_schedule(comparison, shown);
   const Units units = units_of(graph);
-  for (int u = 0; u < units.count(); ++u)
-    j["busy"][units.name(u, graph.devices)] = schedule.timeline.busy[static_cast<size_t>(u)];
+  for (int u = 0; u < units.count(); ++u) j["busy"][units.name(u, graph.devices)] = schedule.timeline.busy[u];
   j["sampled_together"] = schedule.grouping.options.sampled_together;
   ordered_json batches = ordered_json::array();
   for (const ScheduledBatch& b : scheduled_batches(schedule.grouping, schedule.placings)) {
-    const BatchGraph& way = graph.batches[static_cast<size_t>(b.batch)][static_cast<size_t>(b.placing->way)];
+    const BatchGraph& way = graph.batches[b.batch][b.placing->way];
     ordered_json operations = ordered_json::array();
     for (size_t i = 0; i < way.operations.size(); ++i) {
       const EpgOperation& op = way.operations[i];
       const int device = b.placing->devices[i];
       operations.push_back({{"operation", epg_kind_name(op.kind)},
                             {"layer", op.layer},
-                            {"device", graph.devices[static_cast<size_t>(device)]},
-                            {"predicted_s", op.seconds[static_cast<size_t>(device)]}});
+                            {"device", graph.devices[device]},
+                            {"predicted_s", op.seconds[device]}});
     }
     batches.push_back({{"batch", b.batch}, {"group", b.group}, {"order", way.name}, {"operations", operations}});
   }

@@ -29,13 +29,11 @@ class Writer {
     double bytes = 0;  // 0, because the last combination also computes the loss
     for (int l = layers - 1; l >= 0; --l) {
       gradient = backward(l, gradient, bytes);
-      bytes = shape_.layers[static_cast<size_t>(l)].sources * shape_.layers[static_cast<size_t>(l)].width_in * kFloat;
+      bytes = shape_.layers[l].sources * shape_.layers[l].width_in * kFloat;
     }
     std::vector<EpgInput> gradients;
     gradients.reserve(shape_.layers.size());
-    for (int l = 0; l < layers; ++l)
-      gradients.push_back(
-          {combined_grad_[static_cast<size_t>(l)], shape_.layers[static_cast<size_t>(l)].weights * kFloat});
+    for (int l = 0; l < layers; ++l) gradients.push_back({combined_grad_[l], shape_.layers[l].weights * kFloat});
     graph_.update = add(EpgKind::update, 0, gradients);
     return std::move(graph_);
   }
@@ -48,7 +46,7 @@ class Writer {
     operation.with = with;
     for (EpgInput& input : inputs) input.seconds = input.bytes > 0 ? prices_.transfer(input.bytes) : 0;
     operation.inputs = std::move(inputs);
-    const bool combine = static_cast<size_t>(layer) < first_.size() && first_[static_cast<size_t>(layer)];
+    const bool combine = static_cast<size_t>(layer) < first_.size() && first_[layer];
     for (int d = 0; d < devices_; ++d) operation.seconds.push_back(prices_.seconds(d, kind, shape_, layer, combine));
     graph_.operations.push_back(std::move(operation));
     return static_cast<int>(graph_.operations.size()) - 1;
@@ -57,24 +55,23 @@ class Writer {
   int combine(int l, std::vector<EpgInput> inputs) {
     const int at = add(EpgKind::combine, l, std::move(inputs));
     EpgOperation& operation = graph_.operations.back();
-    operation.weight_bytes = shape_.layers[static_cast<size_t>(l)].weights * kFloat;
+    operation.weight_bytes = shape_.layers[l].weights * kFloat;
     operation.weight_seconds = operation.weight_bytes > 0 ? prices_.transfer(operation.weight_bytes) : 0;
     combined_.push_back(at);
     return at;
   }
 
   int aggregate(int l, const EpgInput& rows) {
-    const BatchShape::Layer& layer = shape_.layers[static_cast<size_t>(l)];
+    const BatchShape::Layer& layer = shape_.layers[l];
     const double block = layer.edges * kEdgeBytes + layer.destinations * kRowBytes;
     aggregated_.push_back(add(EpgKind::aggregate, l, {rows, {sample_, block}}));
     return aggregated_.back();
   }
 
   int forward(int l, int value) {
-    const BatchShape::Layer& layer = shape_.layers[static_cast<size_t>(l)];
+    const BatchShape::Layer& layer = shape_.layers[l];
     const double in = layer.width_in * kFloat, out = layer.width_out * kFloat;
-    if (first_[static_cast<size_t>(l)])
-      return aggregate(l, {combine(l, {{value, layer.sources * in}}), layer.sources * out});
+    if (first_[l]) return aggregate(l, {combine(l, {{value, layer.sources * in}}), layer.sources * out});
     std::vector<EpgInput> inputs = {{aggregate(l, {value, layer.sources * in}), layer.destinations * in}};
     if (layer.reads_self) inputs.push_back({value, layer.destinations * in});
     return combine(l, std::move(inputs));
@@ -83,11 +80,11 @@ class Writer {
   // Returns the operation that makes the gradient of the layer's input. The gradient of features is
   // not computed.
   int backward(int l, int gradient, double bytes) {
-    const BatchShape::Layer& layer = shape_.layers[static_cast<size_t>(l)];
-    const int combined = combined_[static_cast<size_t>(l)], aggregated = aggregated_[static_cast<size_t>(l)];
+    const BatchShape::Layer& layer = shape_.layers[l];
+    const int combined = combined_[l], aggregated = aggregated_[l];
     combined_grad_.resize(shape_.layers.size(), -1);
-    int& combined_grad = combined_grad_[static_cast<size_t>(l)];
-    if (first_[static_cast<size_t>(l)]) {
+    int& combined_grad = combined_grad_[l];
+    if (first_[l]) {
       const int sums = add(EpgKind::aggregate_grad, l, {{gradient, bytes}}, aggregated);
       combined_grad = add(EpgKind::combine_grad, l, {{sums, layer.sources * layer.width_out * kFloat}}, combined);
       return combined_grad;
@@ -138,7 +135,7 @@ void ExecutionPlanGraph::validate() const {
       const auto count = static_cast<int>(graph.operations.size());
       NACRE_CHECK(graph.update >= 0 && graph.update < count, "a batch of an EPG has no update");
       for (int i = 0; i < count; ++i) {
-        const EpgOperation& op = graph.operations[static_cast<size_t>(i)];
+        const EpgOperation& op = graph.operations[i];
         NACRE_CHECK(op.seconds.size() == devices.size(), "an operation of an EPG lacks the times of devices");
         NACRE_CHECK(op.with < i && op.host_workers <= host_workers, "an operation of an EPG is misplaced");
         bool somewhere = false;

@@ -41,7 +41,7 @@ struct EpgOperation {
   double weight_bytes = 0;
   double weight_seconds = 0;  // seconds in which the weights travel
 
-  bool may_run_on(int device) const { return seconds[static_cast<size_t>(device)] >= 0; }
+  bool may_run_on(int device) const { return seconds[device] >= 0; }
 };
 
 // BatchGraph is one way to write the operations of a batch. `name` says which rewriting made it: it

@@ -37,7 +37,7 @@ class Grouper {
       for (std::vector<int>& group : groups) {
         const double together = place_group(group);
         double apart = 0;
-        for (const int b : group) apart += seconds_alone(b, chosen_[static_cast<size_t>(b)]);
+        for (const int b : group) apart += seconds_alone(b, chosen_[b]);
         if (together > (1 - gain) * apart) {
           again.insert(again.end(), group.begin(), group.end());
         } else {
@@ -74,15 +74,14 @@ class Grouper {
   double makespan(const std::vector<int>& batches) const {
     std::vector<ScheduledBatch> order;
     order.reserve(batches.size());
-    for (const int b : batches)
-      order.push_back({b, &placings_[static_cast<size_t>(b)][chosen_[static_cast<size_t>(b)]], 0});
+    for (const int b : batches) order.push_back({b, &placings_[b][chosen_[b]], 0});
     return run_schedule(graph_, order).makespan;
   }
 
   double seconds_alone(int b, size_t placing) {
     const auto [at, fresh] = alone_seconds_.try_emplace({b, placing}, 0.0);
     if (fresh) {
-      const ScheduledBatch order[] = {{b, &placings_[static_cast<size_t>(b)][placing], 0}};
+      const ScheduledBatch order[] = {{b, &placings_[b][placing], 0}};
       at->second = run_schedule(graph_, order).makespan;
     }
     return at->second;
@@ -93,16 +92,16 @@ class Grouper {
   // of one batch after another as long as that helps.
   double place_group(const std::vector<int>& group) {
     double combinations = 1;
-    for (const int b : group) combinations *= static_cast<double>(placings_[static_cast<size_t>(b)].size());
-    for (const int b : group) chosen_[static_cast<size_t>(b)] = alone_[static_cast<size_t>(b)];
+    for (const int b : group) combinations *= static_cast<double>(placings_[b].size());
+    for (const int b : group) chosen_[b] = alone_[b];
     double least = makespan(group);
     if (combinations <= static_cast<double>(options_.trials)) return try_all(group, least);
     int64_t trials = options_.trials;
     for (bool better = true; better && trials > 0;) {
       better = false;
       for (const int b : group) {
-        size_t& chosen = chosen_[static_cast<size_t>(b)];
-        const size_t count = placings_[static_cast<size_t>(b)].size();
+        size_t& chosen = chosen_[b];
+        const size_t count = placings_[b].size();
         for (size_t p = 0; p < count && trials > 0; ++p) {
           const size_t before = std::exchange(chosen, p);
           if (before == p) continue;
@@ -122,9 +121,9 @@ class Grouper {
 
   double try_all(const std::vector<int>& group, double least) {
     std::vector<size_t> best, now(group.size(), 0);
-    for (const int b : group) best.push_back(chosen_[static_cast<size_t>(b)]);
+    for (const int b : group) best.push_back(chosen_[b]);
     const auto set = [&](const std::vector<size_t>& choice) {
-      for (size_t i = 0; i < group.size(); ++i) chosen_[static_cast<size_t>(group[i])] = choice[i];
+      for (size_t i = 0; i < group.size(); ++i) chosen_[group[i]] = choice[i];
     };
     for (bool more = true; more;) {
       set(now);
@@ -134,7 +133,7 @@ class Grouper {
       }
       more = false;
       for (size_t i = 0; i < group.size() && !more; ++i) {
-        more = ++now[i] < placings_[static_cast<size_t>(group[i])].size();
+        more = ++now[i] < placings_[group[i]].size();
         if (!more) now[i] = 0;
       }
     }
@@ -188,7 +187,7 @@ class Grouper {
   }
 
   double balance_of(int b) const {
-    const Placing& p = placings_[static_cast<size_t>(b)][alone_[static_cast<size_t>(b)]];
+    const Placing& p = placings_[b][alone_[b]];
     constexpr double kLeast = 1e-9;
     return std::log(std::max(kLeast, p.computing()) / std::max(kLeast, p.travelling()));
   }

@@ -26,12 +26,14 @@ struct GroupingOptions {
 
 // Grouping is a schedule of all batches.
 struct Grouping {
-  std::vector<std::vector<int>> groups;  // batches in the order of computation
+  std::vector<std::vector<int>> groups;  // the batches of each group, in the order of computation
   std::vector<size_t> placings;          // index of the placing of each batch
   TimelineOptions options;
   double seconds = 0;  // predicted makespan
 };
 
+// Returns the batches of the grouping in the order in which they run, each with its placing and the
+// number of its group.
 std::vector<ScheduledBatch> scheduled_batches(const Grouping& grouping,
                                               const std::vector<std::vector<Placing>>& placings);
 

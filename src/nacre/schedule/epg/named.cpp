@@ -28,8 +28,8 @@ template <class Question>
 AllPlacings best_where(const ExecutionPlanGraph& graph, const AllPlacings& all, const Question& question) {
   AllPlacings best;
   for (int b = 0; b < graph.num_batches(); ++b) {
-    const std::vector<Placing> some = placings_where(all[static_cast<size_t>(b)], graph, b,
-                                                     [&](const EpgOperation& op, int d) { return question(b, op, d); });
+    const std::vector<Placing> some =
+        placings_where(all[b], graph, b, [&](const EpgOperation& op, int d) { return question(b, op, d); });
     if (some.empty()) return {};
     best.push_back({best_alone(some)});
   }
@@ -82,8 +82,8 @@ std::vector<int> sampling_devices(const ExecutionPlanGraph& graph, double epsilo
 AllPlacings sampled_on(const ExecutionPlanGraph& graph, const AllPlacings& all, const std::vector<int>& devices) {
   AllPlacings some;
   for (int b = 0; b < graph.num_batches(); ++b) {
-    some.push_back(placings_where(all[static_cast<size_t>(b)], graph, b, [&](const EpgOperation& op, int d) {
-      return op.kind != EpgKind::sample || d == devices[static_cast<size_t>(b)];
+    some.push_back(placings_where(all[b], graph, b, [&](const EpgOperation& op, int d) {
+      return op.kind != EpgKind::sample || d == devices[b];
     }));
     if (some.back().empty()) return {};
   }

@@ -17,7 +17,7 @@ class Placer {
 
   void place() {
     for (size_t i = 0; i < graph_.operations.size(); ++i) place_operation(static_cast<int>(i));
-    placing_.update = work_of_[static_cast<size_t>(graph_.update)];
+    placing_.update = work_of_[graph_.update];
     measure();
   }
 
@@ -30,18 +30,18 @@ class Placer {
   // Returns the index of the work after which the input is on the device. A value travels only once
   // to a device. Between two devices, it travels through the host.
   int value_on(const EpgInput& input, int device) {
-    const int from = placing_.devices[static_cast<size_t>(input.operation)];
-    if (from == device) return work_of_[static_cast<size_t>(input.operation)];
+    const int from = placing_.devices[input.operation];
+    if (from == device) return work_of_[input.operation];
     const auto key = std::pair(input.operation, device);
     const auto known = travelled_.find(key);
     if (known != travelled_.end()) {
       // An earlier operation may have read only some of the rows. The transfer takes as long as the
       // larger of the two needs.
-      PlacedWork& travel = placing_.work[static_cast<size_t>(known->second)];
+      PlacedWork& travel = placing_.work[known->second];
       travel.seconds = std::max(travel.seconds, input.seconds);
       return known->second;
     }
-    int before = work_of_[static_cast<size_t>(input.operation)];
+    int before = work_of_[input.operation];
     if (from != kHost && device != kHost) before = value_on(input, kHost);
     const int unit = device == kHost ? units_.to_host(from) : units_.to_device(device);
     PlacedWork travel{input.operation, true, unit, 1, input.seconds, {before}};
@@ -49,22 +49,22 @@ class Placer {
   }
 
   void place_operation(int i) {
-    const EpgOperation& op = graph_.operations[static_cast<size_t>(i)];
-    const int device = placing_.devices[static_cast<size_t>(i)];
+    const EpgOperation& op = graph_.operations[i];
+    const int device = placing_.devices[i];
     NACRE_CHECK(op.may_run_on(device), "an operation is placed on a device that cannot run it");
     PlacedWork work;
     work.operation = i;
     work.unit = device;
     work.workers = device == kHost && op.host_workers > 0 ? op.host_workers : units_.workers(device);
-    work.seconds = op.seconds[static_cast<size_t>(device)];
+    work.seconds = op.seconds[device];
     for (const EpgInput& input : op.inputs) work.after.push_back(value_on(input, device));
     if (op.weight_bytes > 0) read_weights(op, device, work);
-    work_of_[static_cast<size_t>(i)] = add(std::move(work));
+    work_of_[i] = add(std::move(work));
   }
 
   // The weights lie on the device on which the update runs.
   void read_weights(const EpgOperation& op, int device, PlacedWork& work) {
-    const int home = placing_.devices[static_cast<size_t>(graph_.update)];
+    const int home = placing_.devices[graph_.update];
     if (home == device) {
       work.reads_weights = true;
       return;
@@ -84,11 +84,11 @@ class Placer {
     std::vector<double> end, since_weights;
     placing_.head = -1;
     for (const PlacedWork& work : placing_.work) {
-      placing_.load[static_cast<size_t>(work.unit)] += work.seconds * work.workers / units_.workers(work.unit);
+      placing_.load[work.unit] += work.seconds * work.workers / units_.workers(work.unit);
       double start = 0, since = work.reads_weights ? 0 : -1;
       for (const int before : work.after) {
-        start = std::max(start, end[static_cast<size_t>(before)]);
-        since = std::max(since, since_weights[static_cast<size_t>(before)]);
+        start = std::max(start, end[before]);
+        since = std::max(since, since_weights[before]);
       }
       if (work.reads_weights && (placing_.head < 0 || start < placing_.head)) placing_.head = start;
       end.push_back(start + work.seconds);
@@ -96,7 +96,7 @@ class Placer {
       placing_.path = std::max(placing_.path, end.back());
     }
     placing_.head = std::max(0.0, placing_.head);
-    placing_.weight_path = std::max(0.0, since_weights[static_cast<size_t>(placing_.update)]);
+    placing_.weight_path = std::max(0.0, since_weights[placing_.update]);
   }
 
   const BatchGraph& graph_;
@@ -126,7 +126,7 @@ void choose_devices(const BatchGraph& graph, int devices, bool coarse, const Fou
     const EpgOperation& op = graph.operations[i];
     const int with = leader(i);
     for (int d = 0; d < devices; ++d) {
-      if (!op.may_run_on(d) || (with >= 0 && chosen[static_cast<size_t>(with)] != d)) continue;
+      if (!op.may_run_on(d) || (with >= 0 && chosen[with] != d)) continue;
       chosen[i] = d;
       self(self, i + 1);
     }
@@ -156,7 +156,7 @@ bool beats(const Placing& a, const Placing& b) {
 }  // namespace
 
 std::string Units::name(int unit, const std::vector<std::string>& device_names) const {
-  if (!is_link(unit)) return device_names[static_cast<size_t>(unit)];
+  if (!is_link(unit)) return device_names[unit];
   const size_t device = 1 + static_cast<size_t>(unit - devices) / 2;
   return ((unit - devices) % 2 == 0 ? "to " : "from ") + device_names[device];
 }
@@ -182,12 +182,12 @@ Placing place_batch(const ExecutionPlanGraph& graph, int batch, int way, const s
   Placing placing;
   placing.way = way;
   placing.devices = devices;
-  Placer(graph.batches[static_cast<size_t>(batch)][static_cast<size_t>(way)], units, placing).place();
+  Placer(graph.batches[batch][way], units, placing).place();
   return placing;
 }
 
 std::vector<Placing> all_placings(const ExecutionPlanGraph& graph, int batch, size_t most) {
-  const std::vector<BatchGraph>& ways = graph.batches[static_cast<size_t>(batch)];
+  const std::vector<BatchGraph>& ways = graph.batches[batch];
   const auto devices = static_cast<int>(graph.devices.size());
   size_t count = 0;
   for (const BatchGraph& way : ways) count += count_choices(way, devices);

@@ -71,8 +71,7 @@ std::vector<Placing> placings_where(const std::vector<Placing>& placings, const 
                                     const Question& question) {
   std::vector<Placing> some;
   for (const Placing& p : placings) {
-    const std::vector<EpgOperation>& operations =
-        graph.batches[static_cast<size_t>(batch)][static_cast<size_t>(p.way)].operations;
+    const std::vector<EpgOperation>& operations = graph.batches[batch][p.way].operations;
     bool all = true;
     for (size_t i = 0; i < operations.size(); ++i) all = all && question(operations[i], p.devices[i]);
     if (all) some.push_back(p);

@@ -35,7 +35,7 @@ FittedPrices::FittedPrices(const OperationCosts& costs, std::vector<std::string>
     : costs_(costs), devices_(std::move(devices)), batches_(batches) {}
 
 double FittedPrices::sampling(int device, const BatchShape& batch) const {
-  const std::string& name = devices_[static_cast<size_t>(device)];
+  const std::string& name = devices_[device];
   if (device == kHost) return host_sampling(costs_, name, batch);
   const OperationKey key{name, "sample", 0, ""};
   return costs_.find(key) == nullptr ? -1 : costs_.predict(key, whole_size(batch));
@@ -50,11 +50,11 @@ double FittedPrices::kernels(const std::string& device, EpgKind kind, const Batc
     return entry.first.device == device && entry.first.order == key.order;
   });
   if (!ordered) key.order = "plan";
-  return costs_.predict(key, size_of(batch.layers[static_cast<size_t>(layer)]));
+  return costs_.predict(key, size_of(batch.layers[layer]));
 }
 
 double FittedPrices::seconds(int device, EpgKind kind, const BatchShape& batch, int layer, bool combine_first) const {
-  const std::string& name = devices_[static_cast<size_t>(device)];
+  const std::string& name = devices_[device];
   switch (kind) {
     case EpgKind::sample:
       return sampling(device, batch);
@@ -78,7 +78,7 @@ double FittedPrices::transfer(double bytes) const {
 
 BatchSeconds batch_seconds(const OperationCosts& costs, const std::string& device, const BatchShape& batch,
                            double batches) {
-  const std::string host = "cpu";
+  const std::string host = kHostName;
   BatchSeconds seconds;
   const OperationKey drawn{device, "sample", 0, ""};
   const bool on_device = device != host && costs.find(drawn) != nullptr;

@@ -66,15 +66,13 @@ class Run {
     for (size_t turn = 0; turn < order_.size(); ++turn) {
       first_.push_back(tasks_.size());
       const ScheduledBatch& b = order_[turn];
-      const std::vector<EpgOperation>& operations =
-          graph_.batches[static_cast<size_t>(b.batch)][static_cast<size_t>(b.placing->way)].operations;
+      const std::vector<EpgOperation>& operations = graph_.batches[b.batch][b.placing->way].operations;
       for (size_t w = 0; w < b.placing->work.size(); ++w) {
         Task task;
         task.work = &b.placing->work[w];
         task.turn = static_cast<int>(turn);
         task.index = static_cast<int>(w);
-        task.samples =
-            !task.work->transfer && operations[static_cast<size_t>(task.work->operation)].kind == EpgKind::sample;
+        task.samples = !task.work->transfer && operations[task.work->operation].kind == EpgKind::sample;
         tasks_.push_back(std::move(task));
       }
     }
@@ -136,13 +134,13 @@ class Run {
   // Makes a task ready. A joint needs no unit, so it ends at once.
   void make_ready(size_t t) {
     if (tasks_[t].work == nullptr) return finish(t);
-    ready_[static_cast<size_t>(tasks_[t].work->unit)].insert(t);
+    ready_[tasks_[t].work->unit].insert(t);
   }
 
   void finish(size_t t) {
     ++done_;
     const Task& task = tasks_[t];
-    for (const size_t w : task.workers) free_[static_cast<size_t>(task.work->unit)][w] = true;
+    for (const size_t w : task.workers) free_[task.work->unit][w] = true;
     for (const size_t n : task.next) {
       if (--tasks_[n].waits == 0) make_ready(n);
     }
@@ -177,12 +175,12 @@ class Run {
       if (task.work == nullptr) continue;
       timeline.spans.push_back({task.turn, task.index, static_cast<int>(task.workers.front()), task.begin, task.end});
       timeline.makespan = std::max(timeline.makespan, task.end);
-      timeline.busy[static_cast<size_t>(task.work->unit)] += task.work->seconds * task.work->workers;
+      timeline.busy[task.work->unit] += task.work->seconds * task.work->workers;
     }
     std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
                      [](const TimelineSpan& a, const TimelineSpan& b) { return a.begin < b.begin; });
     for (int u = 0; u < units_.count() && timeline.makespan > 0; ++u)
-      timeline.busy[static_cast<size_t>(u)] /= timeline.makespan * units_.workers(u);
+      timeline.busy[u] /= timeline.makespan * units_.workers(u);
     return timeline;
   }
 
@@ -209,9 +207,7 @@ void check_timeline(const ExecutionPlanGraph& graph, std::span<const ScheduledBa
   constexpr double kRounding = 1e-9;
   std::map<std::pair<int, int>, const TimelineSpan*> span_of;
   for (const TimelineSpan& s : timeline.spans) span_of[{s.turn, s.work}] = &s;
-  const auto work_of = [&](const TimelineSpan& s) -> const PlacedWork& {
-    return order[static_cast<size_t>(s.turn)].placing->work[static_cast<size_t>(s.work)];
-  };
+  const auto work_of = [&](const TimelineSpan& s) -> const PlacedWork& { return order[s.turn].placing->work[s.work]; };
   // For each unit, this lists the times at which workers are taken or freed.
   std::map<int, std::vector<std::pair<double, int>>> changes;
   size_t pieces = 0;
@@ -225,7 +221,7 @@ void check_timeline(const ExecutionPlanGraph& graph, std::span<const ScheduledBa
       NACRE_CHECK(span_of.at({s.turn, before})->end <= s.begin + kRounding, "work starts before its values are there");
     const int old = s.turn - 1 - graph.staleness;
     if (!work.reads_weights || old < 0) continue;
-    const int update = order[static_cast<size_t>(old)].placing->update;
+    const int update = order[old].placing->update;
     NACRE_CHECK(span_of.at({old, update})->end <= s.begin + kRounding, "work reads weights that are too old");
   }
   for (auto& [unit, list] : changes) {

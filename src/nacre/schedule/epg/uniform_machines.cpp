@@ -27,8 +27,7 @@ using Cell = std::array<int32_t, kMostMachines - 1>;
 std::vector<int> longest_first(std::span<const double> seconds) {
   std::vector<int> order(seconds.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return seconds[static_cast<size_t>(a)] > seconds[static_cast<size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return seconds[a] > seconds[b]; });
   return order;
 }
 
@@ -71,13 +70,13 @@ MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const
   std::vector<int> machine(seconds.size(), 0);
   std::vector<double> ends(speeds.size(), 0.0);
   for (const int j : longest_first(seconds)) {
-    const double job = seconds[static_cast<size_t>(j)];
+    const double job = seconds[j];
     size_t best = 0;
     for (size_t m = 1; m < speeds.size(); ++m) {
       if (ends[m] + job / speeds[m] < ends[best] + job / speeds[best]) best = m;
     }
     ends[best] += job / speeds[best];
-    machine[static_cast<size_t>(j)] = static_cast<int>(best);
+    machine[j] = static_cast<int>(best);
   }
   return with_ends(std::move(machine), seconds, speeds);
 }
@@ -102,7 +101,7 @@ MachineJobs share_jobs(std::span<const double> seconds, std::span<const double> 
     for (size_t s = 0; s < steps.back().size(); ++s) {
       for (size_t m = 0; m < speeds.size(); ++m) {
         State next = steps.back()[s];
-        next.ends[m] += seconds[static_cast<size_t>(j)] / speeds[m];
+        next.ends[m] += seconds[j] / speeds[m];
         if (next.ends[m] > greedy.makespan) continue;  // the greedy assignment is already better
         next.before = static_cast<int32_t>(s);
         next.machine = static_cast<uint8_t>(m);
@@ -126,8 +125,8 @@ MachineJobs share_jobs(std::span<const double> seconds, std::span<const double> 
   std::vector<int> machine(seconds.size(), 0);
   auto at = static_cast<int32_t>(best - steps.back().begin());
   for (size_t step = order.size(); step > 0; --step) {
-    const State& state = steps[step][static_cast<size_t>(at)];
-    machine[static_cast<size_t>(order[step - 1])] = state.machine;
+    const State& state = steps[step][at];
+    machine[order[step - 1]] = state.machine;
     at = state.before;
   }
   MachineJobs found = with_ends(std::move(machine), seconds, speeds);
