@@ -48,6 +48,7 @@ struct PlanCommand {
   std::string schedule;  // name of the schedule that is shown; empty: none
   bool json = false;
   bool bill = false;
+  bool space = false;
 };
 
 // Returns the table that a picture shows: the one asked for, or that of the plan's kernels. If no
@@ -90,16 +91,21 @@ void check(const PlanCommand& c, const Command& command) {
   }
   if (!c.schedule.empty() && c.config.mode != "minibatch")
     throw UserError("--schedule", "shows the schedule of mini-batches", "add --mode minibatch, or leave it out");
-  if (!c.schedule.empty() && c.bill)
-    throw UserError("--schedule", "needs the data, which --bill does not read", "leave one of them out");
+  for (const char* option : {"--schedule", "--space"}) {
+    if (c.bill && command.given(option))
+      throw UserError(option, "needs the data, which --bill does not read", "leave one of them out");
+  }
   if (c.config.ranks.several()) {
-    for (const char* option : {"--picture", "--emit-cuda", "--bill", "--schedule"}) {
+    for (const char* option : {"--picture", "--emit-cuda", "--bill", "--schedule", "--space"}) {
       if (command.given(option)) throw UserError(option, "is for one device", "leave it out, or leave --devices out");
     }
   }
+  if (c.space && c.config.plan != "auto" && c.config.plan != "off")
+    throw UserError("--space", "shows what a search looks at, but --plan " + c.config.plan + " searches for nothing",
+                    "leave one of them out");
   if (!c.table.empty()) PartitionTable::parse(c.table);
   if (!c.stop_after.empty()) {
-    for (const char* option : {"--output", "--emit-cuda", "--picture", "--bill", "--schedule", "--json"}) {
+    for (const char* option : {"--output", "--emit-cuda", "--picture", "--bill", "--schedule", "--json", "--space"}) {
       if (command.given(option))
         throw UserError(option, "needs a whole plan, and --stop-after ends planning early", "leave one of them out");
     }
@@ -155,6 +161,7 @@ struct Shown {
   std::string found;
   size_t cuda_files = 0;
   RanksSummary ranks;  // summary of the ranks; empty if there is one device
+  SearchSpace space;
   std::optional<ShownSchedule> schedule;
 };
 
@@ -186,6 +193,7 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
   Shown shown;
   const PlanAnswer answer = typical ? plan_for(gpu, c.config, planned) : model.planning();
   shown.plan = typical ? answer.plan : model.plan();
+  shown.space = answer.search.space;
   shown.found = typical ? "for " + gpu.name : how_found(model.planning());
   Summary& summary = shown.summary;
   summary.planned = &planned;
@@ -215,6 +223,7 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
 // search and no device.
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
+  if (c.space) config.plan_cache = false;  // a plan that was kept would leave nothing to search for
   // In the schedule in-turn, the bill must count the samples of a group. In other schedules,
   // operations would be timed on one device only, so the session follows none of them.
   if (c.schedule == "in-turn" && config.device != kTypical) config.batch_schedule = c.schedule;
@@ -240,13 +249,14 @@ std::string details_text(const Shown& shown, const Planned& planned) {
 }
 
 // Returns the plan file, with what several devices do and where the features of mini-batches lie.
-std::string json_text(const Shown& shown, const Planned& planned) {
+std::string json_text(const Shown& shown, const Planned& planned, bool space = false) {
   const FeatureTiers* tiers = planned.batches() == nullptr ? nullptr : planned.batches()->tiers();
-  if (planned.several() == nullptr && tiers == nullptr && !shown.schedule) return plan_json(shown.plan);
+  if (planned.several() == nullptr && tiers == nullptr && !shown.schedule && !space) return plan_json(shown.plan);
   auto json = nlohmann::ordered_json::parse(plan_json(shown.plan));
   if (planned.several() != nullptr) json["several_devices"] = planned_ranks_json(shown.ranks);
   if (tiers != nullptr) json["features"] = planned_features_json(*tiers);
   if (shown.schedule) json["schedule"] = nlohmann::ordered_json::parse(shown_json(*shown.schedule));
+  if (space) json["space"] = nlohmann::ordered_json::parse(space_json(shown.space));
   return json.dump(2);
 }
 
@@ -293,7 +303,7 @@ void run_plan(PlanCommand& c, const Command& command) {
     write_file(c.output, (shown.schedule ? json_text(shown, planned) : plan_json(shown.plan)) + "\n");
   if (!c.picture.empty()) draw(c, planned, shown.plan);
   if (c.json) {
-    fmt::print("{}\n", json_text(shown, planned));
+    fmt::print("{}\n", json_text(shown, planned, c.space));
     return;
   }
   fmt::print("{}", summary_text(shown.summary));
@@ -302,6 +312,7 @@ void run_plan(PlanCommand& c, const Command& command) {
   } else {
     fmt::print("{:<10}nacre plan -v shows every kernel and byte, nacre explain why they were chosen\n", "more");
   }
+  if (c.space) fmt::print("\n{}", space_text(shown.space));
   if (shown.schedule) fmt::print("\n{}", shown_text(*shown.schedule));
   if (!c.output.empty()) fmt::print("plan file: {}\n", printable(c.output));
   if (!c.picture.empty()) fmt::print("picture: {}\n", printable(c.picture));
@@ -354,6 +365,8 @@ void add_plan_options(Command command, const std::shared_ptr<PlanCommand>& c) {
       .group("Mini-batches");
   command.add_flag("--bill", c->bill,
                    "print only the memory that a run would take, estimated without loading the data");
+  command.add_flag("--space", c->space,
+                   "also show how many plans the search had to choose from, and what left out how many of them");
   command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
 }
 
@@ -372,7 +385,7 @@ PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& da
   const ParsedWords parsed("plan", words, [&](Command command) {
     add_plan_options(command, c);
     command.without({"--output", "--emit-cuda", "--picture", "--table", "--nodes", "--first", "--stop-after", "--bill",
-                     "--schedule", "--json", "--quiet", "--verbose"});
+                     "--space", "--schedule", "--json", "--quiet", "--verbose"});
   });
   const Command command = parsed.command();
   refuse_reading(command);

@@ -227,7 +227,7 @@ class Cases(Memory):
                 told, loaded = json.loads(told.out), run.json()
                 self.assertAlmostEqual(told["num_edges"] / loaded["num_edges"], 1, delta=0.06, msg=f"{told} {loaded}")
                 self.assertEqual(told["num_features"], loaded["num_features"], data)
-                # nacre data info also plans every model on small graphs, for the line about training.
+                # nacre data info also plans every model on small graphs.
                 self.assertLessEqual(run.peak, told["bytes"]["reading"] / MIB + 72, f"{told} {run}")
 
     def test_other_layouts_are_refused_before_they_are_read(self):

@@ -168,10 +168,28 @@ class Plans(PlanTest):
                           "--disable-pass", "choose_variants").out
         self.assertNotIn("variant of", without)
         self.refused("plan", *TWIN, "--stop-after", "groop", says="did you mean 'group'?")
-        for option in ("--json", "--bill", "--output=p.json", "--picture=p.svg", "--emit-cuda=folder"):
+        for option in ("--json", "--bill", "--space", "--output=p.json", "--picture=p.svg", "--emit-cuda=folder"):
             self.refused("plan", *TWIN, "--stop-after", "group", option, says="needs a whole plan")
         for command in ("train", "explain"):
             self.refused(command, *TWIN, "--stop-after", "group", says="unknown option '--stop-after'")
+
+    def test_space(self):
+        """The options of every group are the chosen one and those that were left out."""
+        for device in ("cpu", "cuda:typical"):
+            rgcn = (*TWIN, *SMALL, "--model", "rgcn", "--device", device, "--space")
+            out = self.ok("plan", *rgcn).out
+            self.assertRegex(out, r"space of plans: \d+ in \d+ groups of choices; \d+ planned and predicted")
+            space = json.loads(self.ok("plan", *rgcn, "--json").out)["space"]
+            plans = 1
+            for group in space["groups"]:
+                self.assertEqual(group["options"], 1 + sum(group["left_out"].values()), group)
+                self.assertIn(f"{group['group']}: {group['options']} options", out)
+                plans *= group["options"]
+            self.assertEqual(space["plans"], plans)
+            self.assertGreater(plans, 1)
+        self.refused("plan", *TWIN, "--space", "--plan", "vertex", says="searches for nothing")
+        self.refused("plan", *TWIN, "--space", "--bill", says="needs the data")
+        self.refused("plan", *TWIN, "--space", "--devices", "cpu:1,cpu:1", says="is for one device")
 
     def test_files_keep_tables_and_choices(self):
         rgcn = (*TWIN, *SMALL, "--model", "rgcn")

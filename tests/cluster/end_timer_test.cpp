@@ -46,6 +46,20 @@ TEST(EndTimer, kills_a_stopped_process_long_before_its_time_is_over) {
   EXPECT_LT(end.seconds, EndTimer::kStopped + 5);
 }
 
+// The thread that puts the clock off may not have run yet when the process is stopped.
+TEST(EndTimer, kills_a_process_that_is_stopped_at_once) {
+  for (const bool kept : {false, true}) {
+    const End end = end_of([kept] {
+      EndTimer timer(60);
+      if (kept) timer.keep(60);
+      raise(SIGSTOP);
+      sleep_for(60);
+    });
+    EXPECT_TRUE(end.killed) << end.code;
+    EXPECT_LT(end.seconds, EndTimer::kStopped + 5);
+  }
+}
+
 TEST(EndTimer, leaves_a_slow_process_all_of_its_time) {
   const End end = end_of([] {
     const EndTimer timer(60);

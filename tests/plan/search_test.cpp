@@ -270,6 +270,70 @@ TEST_F(TimingTest, DirectionsAreTimedApart) {
   EXPECT_EQ(seen.size(), 2U);
 }
 
+// ---- The space of plans.
+
+TEST_F(TimingTest, EveryOptionIsCountedOnce) {
+  for (const char* model : {"gcn", "rgcn", "sage", "sage-lstm", "gat"}) {
+    for (const bool timed : {false, true}) {
+      const SearchResult result = timed ? search_on(plan_model(usual(model)), nominal_cpu().model, measuring(), 60)
+                                        : search_on(plan_model(usual(model)), nominal_cpu().model);
+      double plans = 1;
+      for (const SpaceGroup& group : result.space.groups) {
+        int64_t named = 1;  // the chosen option
+        for (const auto& [rule, count] : group.left_out) {
+          EXPECT_GT(count, 0) << model << " " << group.name << ": " << rule;
+          named += count;
+        }
+        EXPECT_EQ(named, group.options) << model << " " << group.name;
+        EXPECT_EQ(group.options, std::count_if(result.candidates.begin(), result.candidates.end(),
+                                               [&](const Candidate& c) { return c.group == group.name; }));
+        const auto measured =
+            std::count_if(result.candidates.begin(), result.candidates.end(),
+                          [&](const Candidate& c) { return c.group == group.name && c.measured >= 0; });
+        EXPECT_EQ(group.timed, measured) << model << " " << group.name;
+        plans *= static_cast<double>(group.options);
+      }
+      EXPECT_EQ(result.space.plans(), plans);
+      EXPECT_GT(result.space.planned, 0);
+      EXPECT_NE(space_text(result.space).find("space of plans"), std::string::npos);
+    }
+  }
+}
+
+// Few sources send to all others, so dividing the edges gives all of them to the sources. The other
+// half is empty, and its kernels are more work.
+TEST_F(TimingTest, OptionsThatOnlyDoMoreWorkAreNotTimed) {
+  const PlannedModel m = plan_on(Blocks::full(few_senders(false), 2), usual("rgcn"));
+  SearchOptions how;
+  how.divide_edges = true;
+  how.measure = measuring();
+  how.budget_seconds = 60;
+  const SearchResult result = search_plan(m.dfg, m.blocks, {}, how);
+  int64_t superfluous = 0;
+  for (const SpaceGroup& group : result.space.groups) {
+    for (const auto& [rule, count] : group.left_out) superfluous += rule.starts_with("at least as much") ? count : 0;
+  }
+  EXPECT_GT(superfluous, 0) << space_text(result.space);
+}
+
+TEST(TotalWork, CoversWhatIsNowhereLess) {
+  Work work{"spmm"};
+  work[Feature::edges] = 10;
+  TotalWork less, more;
+  less.add(work, 0, 1);
+  more.add(work, 0, 1);
+  EXPECT_TRUE(less.covers(more) && more.covers(less)) << "equal work";
+  work[Feature::rows] = 1;
+  more.add(work, 0, 1);
+  EXPECT_TRUE(less.covers(more));
+  EXPECT_FALSE(more.covers(less));
+  TotalWork turned;
+  turned.add(work, 1, 0.1);
+  EXPECT_FALSE(turned.covers(more)) << "little work, but from the other end of the edges";
+  less.peak = 1;
+  EXPECT_FALSE(less.covers(more)) << "takes more memory";
+}
+
 // ---- The final comparison with the plan by rules.
 
 class Settling : public TimingTest {

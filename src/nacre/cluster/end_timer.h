@@ -36,6 +36,8 @@ class EndTimer {
       std::thread([state = state_] { state->run(); }).detach();
     } catch (const std::system_error&) {
       // Without a thread, the clock runs for all of the time.
+      state_->renewed = false;
+      state_->set(seconds);
     }
   }
   ~EndTimer() {
@@ -63,12 +65,14 @@ class EndTimer {
     bool over = false;
     timer_t timer{};
     Clock::time_point end;
+    bool renewed = true;  // whether the thread puts the clock off
 
     void set(double seconds) {
       const std::lock_guard lock(mutex);
       if (over) return;
       end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-      put_off(seconds);
+      // The process may be stopped before the thread puts the clock off for the first time.
+      put_off(renewed ? std::min(seconds, kStopped) : seconds);
     }
     void stop() {
       const std::lock_guard lock(mutex);

@@ -27,6 +27,14 @@ constexpr double kClearly = 0.98;    // share of the step by rules; what takes l
 constexpr int kRounds = 3;           // rounds over all groups, until nothing changes
 constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
 
+// The rules by which options are left out.
+constexpr const char* kMoreWork = "at least as much of every kind of work as another option, and as much memory";
+constexpr const char* kNotAmongTheBest = "predicted to be slower than the options that were looked at";
+constexpr const char* kNoRoom = "does not fit into memory";
+constexpr const char* kMuchSlower = "predicted to take more than 1.4 times as long as the best";
+constexpr const char* kNoTime = "not told apart, because the time for timing was spent";
+constexpr const char* kTimedSlower = "slower when its kernels were timed";
+
 // Kernels of equal kind and equal work take equally long, unless one walks the graph the other way
 // round: the hubs of one end, whose rows stay in cache, need not be hubs of the other.
 std::string signature(const Kernel& kernel, const Work& work) {
@@ -42,6 +50,7 @@ struct Estimate {
   std::vector<std::string> signatures;
   double seconds = 0;    // timings where there are any, predictions otherwise
   double predicted = 0;  // seconds by predictions alone
+  TotalWork total;
 };
 
 class Search {
@@ -52,8 +61,7 @@ class Search {
   SearchResult run(const PlanOptions& base) {
     const double start = now_seconds();
     result_.options = base;
-    const auto groups = site_groups();
-    for (const auto& [name, sites] : groups) choose_sites(name, sites);
+    for (const auto& [name, sites] : site_groups()) choose_sites(name, sites);
     choose_batches();
     // What is alive at the peak, and which orders are walked anyway, depends on the other groups.
     for (int round = 0; round < kRounds && how_.seconds_of_byte > 0 && choose_again(); ++round) {
@@ -61,7 +69,7 @@ class Search {
     deadline_ = now_seconds() + how_.budget_seconds;
     if (how_.measure && how_.budget_seconds > 0) tell_apart();
     if (how_.rules != nullptr && how_.measure_step) settle();
-    for (Group& group : groups_) report(group);
+    for (const Group& group : groups_) report(group);
     result_.predicted = estimate(result_.options).seconds;
     result_.seconds = now_seconds() - start;
     return std::move(result_);
@@ -73,11 +81,13 @@ class Search {
     std::string what;
     double predicted = 0;
     double measured = -1;
+    TotalWork total = {};
   };
   struct Group {
     std::string name;
     std::vector<Option> options;                                 // options, the best first
     std::function<void(PlanOptions&, const PlanOptions&)> take;  // copies the choice of this group
+    SpaceGroup space = {};
   };
 
   double seconds_of(const std::string& signature, const Work& work) const {
@@ -85,19 +95,21 @@ class Search {
     return timed != timed_.end() ? timed->second : model_.predict(work);
   }
 
-  Estimate estimate(const PlanOptions& options) const {
+  Estimate estimate(const PlanOptions& options) {
     Estimate e;
     e.plan = make_plan(dfg_, blocks_, options);
+    ++result_.space.planned;
     for (const Kernel& k : e.plan.kernels) {
       e.work.push_back(kernel_work(k, e.plan, blocks_, how_.cache_bytes));
       e.signatures.push_back(signature(k, e.work.back()));
       const double epochs = k.once ? how_.epochs : 1;
       e.seconds += seconds_of(e.signatures.back(), e.work.back()) / epochs;
       e.predicted += how_.model->predict(e.work.back()) / epochs;
+      e.total.add(e.work.back(), static_cast<int>(k.direction), 1 / epochs);
     }
     const int64_t limit = memory_limit(e.plan);
-    if (limit == 0 && how_.seconds_of_byte == 0) return e;
     const int64_t peak = peak_live_bytes(e.plan, blocks_);
+    e.total.peak = peak;
     if (how_.seconds_of_byte > 0) {
       e.seconds += how_.seconds_of_byte * static_cast<double>(peak + order_bytes(e.plan, blocks_));
     }
@@ -183,10 +195,16 @@ class Search {
   }
 
   void add_group(Group group) {
-    for (Option& option : group.options) option.predicted = estimate(option.options).seconds;
+    for (Option& option : group.options) predict(option, option.options);
     best_first(group);
     group.take(result_.options, group.options.front().options);
     groups_.push_back(std::move(group));
+  }
+
+  void predict(Option& option, const PlanOptions& options) {
+    const Estimate e = estimate(options);
+    option.predicted = e.seconds;
+    option.total = e.total;
   }
 
   // If predictions are equal, the order of the options decides, so that the choice does not depend
@@ -203,7 +221,7 @@ class Search {
       for (Option& option : group.options) {
         PlanOptions options = result_.options;
         group.take(options, option.options);
-        option.predicted = estimate(options).seconds;
+        predict(option, options);
       }
       best_first(group);
       group.take(result_.options, group.options.front().options);
@@ -211,23 +229,39 @@ class Search {
     return result_.options != before;
   }
 
+  // Returns the best options that no other option makes superfluous, the best first.
+  static std::vector<size_t> worth_a_look(Group& group) {
+    std::vector<size_t> chosen;
+    for (size_t o = 0; o < group.options.size(); ++o) {
+      const TotalWork& total = group.options[o].total;
+      // An option that covers another one is predicted to be at least as fast, so it comes first.
+      const bool superfluous = std::any_of(group.options.begin(), group.options.begin() + static_cast<int64_t>(o),
+                                           [&](const Option& better) { return better.total.covers(total); });
+      if (superfluous || chosen.size() == kTimed) {
+        ++group.space.left_out[superfluous ? kMoreWork : kNotAmongTheBest];
+      } else {
+        chosen.push_back(o);
+      }
+    }
+    return chosen;
+  }
+
   void tell_apart() {
+    bool time_left = true;
     for (Group& group : groups_) {
       std::vector<Estimate> rivals;
-      for (size_t o = 0; o < std::min(kTimed, group.options.size()); ++o) {
+      for (const size_t o : worth_a_look(group)) {
         PlanOptions options = result_.options;
         group.take(options, group.options[o].options);
         rivals.push_back(estimate(options));
         rivals.back().option = o;
       }
-      drop_hopeless(rivals);
+      drop_hopeless(rivals, group.space);
       if (rivals.size() < 2) continue;
-      std::set<std::string> common(rivals[0].signatures.begin(), rivals[0].signatures.end());
-      for (const Estimate& e : rivals) {
-        const std::set<std::string> own(e.signatures.begin(), e.signatures.end());
-        std::erase_if(common, [&](const std::string& s) { return !own.contains(s); });
-      }
-      if (!time_kernels(rivals, common)) return;
+      time_left = time_left && time_rivals(rivals);
+      group.space.left_out[time_left ? kTimedSlower : kNoTime] += static_cast<int64_t>(rivals.size()) - 1;
+      if (!time_left) continue;
+      group.space.timed = static_cast<int64_t>(rivals.size());
       // What was timed also corrects the predictions of what was not (GT3).
       model_.correct(result_.samples);
       const Option* best = nullptr;
@@ -243,13 +277,27 @@ class Search {
   // Drops plans that do not fit if another one does, and plans that are predicted to be much slower
   // than the best. This does not use timings: a plan of which some kernels were timed for another
   // group must not look slower, or faster, than one that is still all prediction.
-  static void drop_hopeless(std::vector<Estimate>& rivals) {
+  static void drop_hopeless(std::vector<Estimate>& rivals, SpaceGroup& space) {
+    const auto drop = [&](const char* rule, const auto& hopeless) {
+      const auto count = static_cast<int64_t>(std::erase_if(rivals, hopeless));
+      if (count > 0) space.left_out[rule] += count;
+    };
     const auto fits = [](const Estimate& e) { return e.seconds < kDoesNotFit; };
-    if (std::any_of(rivals.begin(), rivals.end(), fits)) std::erase_if(rivals, std::not_fn(fits));
+    if (std::any_of(rivals.begin(), rivals.end(), fits)) drop(kNoRoom, std::not_fn(fits));
     const auto best = std::min_element(rivals.begin(), rivals.end(),
                                        [](const Estimate& a, const Estimate& b) { return a.predicted < b.predicted; });
     const double slowest = best->predicted * kWorthTiming;
-    std::erase_if(rivals, [&](const Estimate& e) { return e.predicted > slowest; });
+    drop(kMuchSlower, [&](const Estimate& e) { return e.predicted > slowest; });
+  }
+
+  // Times the kernels in which the rivals differ. Returns false if the budget is spent.
+  bool time_rivals(const std::vector<Estimate>& rivals) {
+    std::set<std::string> common(rivals[0].signatures.begin(), rivals[0].signatures.end());
+    for (const Estimate& e : rivals) {
+      const std::set<std::string> own(e.signatures.begin(), e.signatures.end());
+      std::erase_if(common, [&](const std::string& s) { return !own.contains(s); });
+    }
+    return time_kernels(rivals, common);
   }
 
   // Returns false if the budget is spent.
@@ -301,6 +349,7 @@ class Search {
     if (gain * how_.epochs < kPays * cost) return false;
     for (int turn = 0; turn < kTurns; ++turn) {
       for (Contender* c : {&rules, &rival}) {
+        if (turn == 0) ++result_.space.whole_steps;
         const double seconds = how_.measure_step(c->estimate.plan);
         if (seconds < 0) return false;
         c->step = turn == 0 ? seconds : std::min(c->step, seconds);
@@ -311,7 +360,14 @@ class Search {
   }
 
   void report(const Group& group) {
-    PlanOptions chosen = result_.options;
+    SpaceGroup space = group.space;
+    space.name = group.name;
+    space.options = static_cast<int64_t>(group.options.size());
+    int64_t named = 1;  // the option that was chosen
+    for (const auto& [rule, count] : space.left_out) named += count;
+    if (named < space.options) space.left_out[kNotAmongTheBest] += space.options - named;
+    result_.space.groups.push_back(std::move(space));
+    const PlanOptions chosen = result_.options;
     for (const Option& option : group.options) {
       PlanOptions with = result_.options;
       group.take(with, option.options);

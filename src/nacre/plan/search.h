@@ -1,10 +1,11 @@
 // The joint search (WG9): which option at every site, and which table for every kernel that has a
 // choice. Candidates are whole plans. Their time is the sum of the times of their kernels, which a
-// cost model predicts from counted work. Then the best candidates of each group of sites are told
-// apart by timing, on the real graph, the kernels in which they differ, as long as the time budget
-// lasts. In the end, the plan by rules is kept unless another one is shown to be faster: the two
-// take turns with whole steps, if the gain of the run would pay for these steps. Search, estimate
-// and cost model are separate: see work.h and cost/model.h.
+// cost model predicts from counted work. Candidates that do at least as much of every kind of work
+// as another one are left out. Then the best of the others in each group of sites are told apart by
+// timing, on the real graph, the kernels in which they differ, as long as the time budget lasts. In
+// the end, the plan by rules is kept unless another one is shown to be faster: the two take turns
+// with whole steps, if the gain of the run would pay for these steps. Search, estimate and cost
+// model are separate: see work.h and cost/model.h.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "nacre/cost/model.h"
 #include "nacre/plan/plan.h"
+#include "nacre/plan/space.h"
 #include "nacre/plan/work.h"
 
 namespace nacre {
@@ -68,6 +70,7 @@ struct Candidate {
 struct SearchResult {
   PlanOptions options;
   std::vector<Candidate> candidates;
+  SearchSpace space;
   std::vector<Timing> samples;  // the kernels that were timed
   double predicted = 0;         // predicted seconds of an epoch of the chosen plan
   double seconds = 0;           // duration of the search

@@ -94,6 +94,8 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
   planning_.plan.options.vertex_order = order_.how;
   planning_.search.candidates.insert(planning_.search.candidates.begin(), order_.compared.begin(),
                                      order_.compared.end());
+  if (!order_.compared.empty())
+    planning_.search.space.groups.insert(planning_.search.space.groups.begin(), order_.space);
   return planning_.plan;
 }
 

@@ -183,6 +183,7 @@ class OrderTrials {
       if (now - start + (now - begin) > budget()) break;
     }
     for (Candidate& c : best.compared) c.chosen = c.what == reorder_name(best.how);
+    best.space = space_of(static_cast<int64_t>(best.compared.size()));
     best.seconds = now_seconds() - start;
     return best;
   }
@@ -190,6 +191,15 @@ class OrderTrials {
   double budget() const { return kBudget * predicted_.step * q_.request.epochs; }
 
  private:
+  // Returns what the comparison looked at if it timed this many orders, the given one included.
+  static SpaceGroup space_of(int64_t timed) {
+    SpaceGroup space{.name = "order of the nodes", .options = std::ssize(kOrders) + 1, .timed = timed};
+    space.left_out["sums over neighbours took longer in it"] = timed - 1;
+    if (timed < space.options)
+      space.left_out["not compared, because the time for that was spent"] = space.options - timed;
+    return space;
+  }
+
   // Returns the time of a sum in another order as a share of its time in the given one.
   double share_of(SumTimer& given, const Graph& graph) {
     SumTimer other(graph, predicted_.width, q_.backend, x_, arena_);

@@ -25,6 +25,7 @@ struct VertexOrder {
   Array<NodeId> order;
   // The orders that were compared; empty if none was timed now. The times are those of a step.
   std::vector<Candidate> compared;
+  SpaceGroup space;    // what the comparison looked at
   double seconds = 0;  // the time that choosing and finding the order took
 };
 

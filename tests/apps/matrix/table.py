@@ -335,6 +335,7 @@ ELSEWHERE = {
     "--picture": "tests/apps/plan_test.py",
     "--table": "tests/apps/plan_test.py",
     "--stop-after": "tests/apps/plan_test.py",
+    "--space": "tests/apps/plan_test.py",
     "--nodes": "tests/apps/plan_test.py",
     "--first": "tests/apps/plan_test.py",
     "--run": "tests/apps/plan_test.py",
