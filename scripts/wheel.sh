@@ -16,6 +16,6 @@ if [ -n "${NVCC:-}" ]; then
   settings+=(-C cmake.define.NACRE_CUDA=ON -C "cmake.define.CMAKE_CUDA_COMPILER=$NVCC")
 fi
 export CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)}
-"$env/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation "${settings[@]}" -w build/wheel/raw .
+"$env/bin/pip" wheel --quiet --disable-pip-version-check --no-deps "${settings[@]}" -w build/wheel/raw .
 PATH="$PWD/$env/bin:$PATH" "$env/bin/auditwheel" repair "${excluded[@]}" -w "$out" build/wheel/raw/*.whl
 ls -l "$out"

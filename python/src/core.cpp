@@ -46,7 +46,6 @@ NB_MODULE(_core, m) {
   m.doc() = "The C++ library of Nacre. Use the package nacre, which wraps this module.";
   nb::exception<nacre::UserError>(m, "UserError", PyExc_ValueError).doc() =
       "Wrong input or settings. The text says what is wrong, where, and what to do.";
-  m.attr("UserError").attr("__module__") = "nacre";
   m.attr("__version__") = NACRE_VERSION;
   // An exception that the program keeps until its end also keeps the graphs it came from.
   nb::set_leak_warnings(false);
