@@ -8,6 +8,7 @@
 
 #include "common.h"
 #include "embedded.h"
+#include "interrupt.h"
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/warnings.h"
@@ -54,6 +55,7 @@ NB_MODULE(_core, m) {
     forget_other_threads();
   });
   nacre::guard_mapped_files();
+  note_main_thread();
 
   m.def(
       "main",

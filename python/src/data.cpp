@@ -231,10 +231,11 @@ nb::object edge_index(const GraphData& g) {
   const int64_t count = graph.num_edges();
   auto values = std::make_unique<int64_t[]>(static_cast<size_t>(2 * count));
   {
+    // Needs no other threads, so that it works in a process that was forked, too.
     const GilRelease release;
-    const Array<NodeId>& dst = graph.edge_dst();
     std::copy_n(graph.col_idx().data(), count, values.get());
-    std::copy_n(dst.data(), count, values.get() + count);
+    int64_t* dst = values.get() + count;
+    for (int64_t v = 0; v < graph.num_dst(); ++v) std::fill(dst + graph.row_ptr()[v], dst + graph.row_ptr()[v + 1], v);
   }
   const nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
   const size_t shape[] = {2, static_cast<size_t>(count)};
@@ -321,8 +322,13 @@ void add_data(nb::module_& m) {
       .def_prop_ro("edge_weight", [](const GraphData& g) { return view_or_none(g.dataset.graph.edge_weight()); })
       .def_prop_ro("edge_type", [](const GraphData& g) { return view_or_none(g.dataset.graph.edge_type()); })
       .def(
-          "save", [](const GraphData& g, const std::string& path) { write_native(g.dataset, path); }, nb::arg("path"),
-          nb::call_guard<GilRelease>());
+          "save",
+          [](const GraphData& g, const std::string& path) {
+            refuse_after_fork();
+            const GilRelease release;
+            write_native(g.dataset, path);
+          },
+          nb::arg("path"));
 
   m.def("count_nodes", &count_nodes, nb::arg("parts"), "Returns the number of nodes of the graph of these parts.");
   m.def("graph_from_parts", &from_parts, nb::arg("parts"), nb::arg("words"),

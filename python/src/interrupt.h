@@ -25,4 +25,14 @@ class PythonInterrupt {
   double last_ = 0;
 };
 
+// Returns whether this is Python's main thread, the only one that runs signal handlers. The module
+// calls note_main_thread() once, when it is loaded.
+bool on_main_thread();
+void note_main_thread();
+
+// Keeps an exception that a signal handler has raised where it could not be passed on. It ends the
+// training that runs on the main thread, if one does; otherwise it is raised there as soon as
+// Python code runs. Must be called with the interpreter's lock.
+void raise_later(const nb::python_error& error);
+
 }  // namespace nacre::python

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "common.h"
+#include "interrupt.h"
 #include "nacre/base/log.h"
 
 namespace nacre::python {
@@ -21,10 +22,11 @@ class PythonLog final : public LogSink {
     try {
       nb::handle(static_cast<PyObject*>(call_.get()))(level, text);
     } catch (nb::python_error& error) {
-      // An exception of the function must not end the work that the message is about. If the
-      // exception comes from Ctrl-C, it counts later.
-      if (error.matches(PyExc_KeyboardInterrupt)) {
-        PyErr_SetInterrupt();
+      // An exception must not end the work that the message is about at this place. The module
+      // logging catches those of its handlers, so on the main thread it is that of a signal
+      // handler, which counts later.
+      if (on_main_thread()) {
+        raise_later(error);
         return;
       }
       error.discard_as_unraisable("nacre: a message could not be logged");
