@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import chosen
+from ._arrays import chosen, to_numpy
 from ._core import UserError
-from ._graph import Graph
+from ._graph import Graph, graph_of, is_path
 from ._run import Run, train
 
 
@@ -17,12 +17,17 @@ class Estimator:
         model = nacre.Estimator(model="gat", hidden=64).fit(graph)
         model.predict()[graph.test_idx]
 
-    The settings are those of nacre.train(). scikit-learn's clone() and its searches understand them
-    (get_params, set_params).
+    The settings are those of nacre.train(). For the searches, pipelines and cross validation of
+    scikit-learn, the graph is a setting, too, and the samples are the ids of nodes:
+
+        search = GridSearchCV(nacre.Estimator(graph=graph, model="gcn"), {"hidden": [16, 64]})
+        search.fit(graph.train_idx, graph.y[graph.train_idx])
     """
 
-    def __init__(self, **options: Any) -> None:
-        self._options = options
+    _estimator_type = "classifier"  # for scikit-learn before 1.6
+
+    def __init__(self, graph: Any = None, **options: Any) -> None:
+        self._options = options if graph is None else {"graph": graph, **options}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns all settings by name, as scikit-learn expects."""
@@ -33,21 +38,28 @@ class Estimator:
         self._options.update(options)
         return self
 
-    def fit(self, graph: Graph, y: Any = None, nodes: Any = None) -> Estimator:
+    def fit(self, graph: Any = None, y: Any = None, nodes: Any = None) -> Estimator:
         """Trains on the training nodes of the graph. With `y` or `nodes`, these classes and
-        training nodes (ids or truth values) are used instead of those of the graph."""
-        if y is not None or nodes is not None:
-            classes = graph.y if y is None else y
-            seeds = graph.train_idx if nodes is None else chosen(nodes, "nodes", graph.num_nodes)
-            held = set(np.asarray(seeds).tolist())
-            val = [v for v in graph.val_idx.tolist() if v not in held]
-            test = [v for v in graph.test_idx.tolist() if v not in held]
-            graph = Graph(graph.edge_index, x=graph.x, y=classes, train_mask=np.asarray(seeds, np.int64),
-                          val_mask=np.asarray(val, np.int64), test_mask=np.asarray(test, np.int64),
-                          edge_weight=graph.edge_weight, edge_type=graph.edge_type, num_nodes=graph.num_nodes,
-                          name=graph.name)
-        self.run_: Run = train(graph, **self._options)
-        self.classes_ = np.arange(graph.num_classes) if not graph.class_names else np.array(graph.class_names)
+        training nodes (ids or truth values) are used instead of those of the graph.
+
+        If the graph is a setting, fit(nodes, y) trains on these nodes, with `y` as their classes.
+        No other node has an influence on the weights then but by its features and edges: the
+        weights of the last epoch are kept."""
+        options = dict(self._options)
+        known = options.pop("graph", None)
+        if graph is None and known is None:
+            raise UserError("nacre.Estimator: has no graph (write fit(graph) or nacre.Estimator(graph=…))")
+        if graph is None or _is_graph(graph):
+            whole = graph_of(known if graph is None else graph)
+            used = whole if y is None and nodes is None else _with(whole, y, nodes)
+        elif known is None:
+            raise UserError("nacre.Estimator: nodes were given without their graph (write nacre.Estimator(graph=…))")
+        else:
+            whole = graph_of(known)
+            used = _of_nodes(whole, chosen(graph, "nodes", whole.num_nodes), y)
+        self.run_: Run = train(used, **options)
+        self._whole = whole
+        self.classes_ = np.arange(used.num_classes) if not used.class_names else np.array(used.class_names)
         return self
 
     def _fitted(self) -> Run:
@@ -58,31 +70,86 @@ class Estimator:
     def predict(self, nodes: Any = None) -> np.ndarray:
         """Returns the predicted classes of all nodes, or of `nodes`. Classes with
         names are words."""
-        run = self._fitted()
-        predicted = run.predict()
-        assert run.graph is not None
-        if predicted.ndim == 1 and run.graph.class_names:
+        predicted = self._fitted().predict()
+        if predicted.ndim == 1:
             predicted = self.classes_[predicted]
-        return predicted if nodes is None else predicted[chosen(nodes, "nodes", run.graph.num_nodes)]
+        return self._rows(predicted, nodes)
 
     def decision_function(self, nodes: Any = None) -> np.ndarray:
         """Returns the scores of all classes, for all nodes or for `nodes`."""
-        run = self._fitted()
-        assert run.graph is not None
-        return run.scores() if nodes is None else run.scores()[chosen(nodes, "nodes", run.graph.num_nodes)]
+        return self._rows(self._fitted().scores(), nodes)
 
-    def score(self, graph: Graph | None = None, nodes: Any = None) -> float:
+    def predict_proba(self, nodes: Any = None) -> np.ndarray:
+        """Returns the probabilities of all classes, for all nodes or for `nodes`."""
+        scores = self.decision_function(nodes)
+        if self._fitted().config["model"]["loss"] == "bce":  # a node may have several classes
+            return 0.5 + 0.5 * np.tanh(0.5 * scores)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    def _rows(self, values: np.ndarray, nodes: Any) -> np.ndarray:
+        """Returns the rows of these nodes, or all if `nodes` is None."""
+        return values if nodes is None else values[chosen(nodes, "nodes", len(values))]
+
+    def score(self, graph: Any = None, y: Any = None, nodes: Any = None) -> float:
         """Returns the score of the test nodes or, with `nodes`, the share of these nodes whose
-        class is predicted."""
+        class is predicted. score(nodes, y) is what scikit-learn calls."""
         run = self._fitted()
-        if graph is not None and graph is not run.graph:
-            run = Run(run.folder, graph, {})
+        if graph is not None and not _is_graph(graph):
+            graph, nodes = None, graph
+        whole = self._whole if graph is None else graph_of(graph)
+        if whole is not run.graph and (graph is not None or nodes is None):
+            run = Run(run.folder, whole, {})
         if nodes is None:
             return run.evaluate()["test"]
-        assert run.graph is not None
-        ids = chosen(nodes, "nodes", run.graph.num_nodes)
-        return float((run.predict()[ids] == run.graph.y[ids]).mean())
+        ids = chosen(nodes, "nodes", whole.num_nodes)
+        truth = _named(whole)[ids] if y is None else to_numpy(y, "y")
+        predicted = run.predict()[ids]
+        return float(((self.classes_[predicted] if predicted.ndim == 1 else predicted) == truth).mean())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "run_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+        return Tags(estimator_type="classifier", target_tags=TargetTags(required=False), classifier_tags=ClassifierTags())
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
         return f"nacre.Estimator({settings})"
+
+
+def _is_graph(value: Any) -> bool:
+    """Returns whether a value is a graph or the place of one, not ids of nodes."""
+    return isinstance(value, Graph) or is_path(value)
+
+
+def _named(graph: Graph) -> np.ndarray:
+    """Returns the classes of all nodes; those with names are words."""
+    if graph.y is None:
+        raise UserError(f"{graph.name}: has no classes (give y)")
+    return np.array([*graph.class_names, ""])[graph.y] if graph.class_names and graph.y.ndim == 1 else graph.y
+
+
+def _with(graph: Graph, y: Any, nodes: Any) -> Graph:
+    """Returns the graph with other classes, other training nodes, or both."""
+    seeds = graph.train_idx if nodes is None else chosen(nodes, "nodes", graph.num_nodes)
+    val, test = (np.setdiff1d(ids, seeds) for ids in (graph.val_idx, graph.test_idx))
+    return Graph(graph, y=y, train_mask=seeds.astype(np.int64), val_mask=val.astype(np.int64), test_mask=test.astype(np.int64))
+
+
+def _of_nodes(graph: Graph, ids: np.ndarray, y: Any) -> Graph:
+    """Returns the graph with these training nodes and no others to validate or test with. `y` has
+    the classes of these nodes, or is None if the graph has them."""
+    none = np.empty(0, np.int64)
+    if y is None:
+        return Graph(graph, train_mask=np.unique(ids), val_mask=none, test_mask=none)
+    given = to_numpy(y, "y")
+    if len(given) != len(ids):
+        raise UserError(f"y: has {len(given):,} values for {len(ids):,} nodes (give one for each of them)")
+    words = given.dtype.kind in "OUST"
+    classes = np.full((graph.num_nodes, *given.shape[1:]), None if words else -1 if given.ndim == 1 else 0,
+                      object if words else np.float64 if given.dtype.kind == "f" else np.int64)
+    classes[ids] = given
+    count = None if words or given.ndim > 1 else max(graph.num_classes, int(classes.max(initial=-1)) + 1)
+    return Graph(graph, y=classes, num_classes=count, train_mask=np.unique(ids), val_mask=none, test_mask=none)

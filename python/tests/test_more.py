@@ -1,10 +1,10 @@
-"""Tests sessions, samplers, estimators and plans."""
+"""Tests sessions, samplers and plans."""
 import json
 import threading
 
 import numpy as np
 import pytest
-from conftest import SMALL, communities, program, splits, words
+from conftest import SMALL, program, words
 
 import nacre
 
@@ -124,23 +124,6 @@ def test_sampling_while_training(graph):
     run = nacre.train(graph, **{**SMALL, "epochs": 50})
     thread.join()
     assert not wrong and run.result["epochs"] == 50
-
-
-def test_estimator():
-    edge_index, x, y = communities(300)
-    graph = nacre.Graph(edge_index, x=x, y=np.array(["a", "b", "c"])[y], **splits(300))
-    model = nacre.Estimator(**{**SMALL, "epochs": 40})
-    with pytest.raises(nacre.UserError, match="fit"):
-        model.predict()
-    assert model.fit(graph) is model
-    assert set(model.predict()) <= {"a", "b", "c"}
-    assert model.score() > 0.8
-    assert model.score(nodes=graph.val_idx) > 0.8
-    assert model.decision_function([1, 2]).shape == (2, 3)
-    other = nacre.Estimator(**model.get_params()).set_params(hidden=4)
-    assert other.get_params()["hidden"] == 4
-    other.fit(graph, nodes=np.arange(10))
-    assert other.run_.graph.train_idx.tolist() == list(range(10))
 
 
 def test_plan(graph, tmp_path):
