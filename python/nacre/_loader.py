@@ -11,6 +11,14 @@ from ._graph import Graph
 from ._sampler import Batch, Sampler
 
 
+# Settings of torch_geometric's loader that change nothing here, and the values at which the others
+# mean what this loader does.
+_IGNORED = {"num_workers", "persistent_workers", "pin_memory", "prefetch_factor", "filter_per_worker", "is_sorted",
+            "temporal_strategy"}
+_USUAL = {"directed": True, "disjoint": False, "subgraph_type": "directional", "input_time": None, "time_attr": None,
+          "transform_sampler_output": None, "neighbor_sampler": None}
+
+
 class NeighborLoader:
     """Yields mini-batches as torch_geometric Data objects, with the arguments and the attributes of
     torch_geometric.loader.NeighborLoader:
@@ -22,19 +30,24 @@ class NeighborLoader:
 
     data may be a Data object or a nacre.Graph. A batch has everything that Data holds for its nodes
     and edges, and n_id, e_id, input_id, batch_size, num_sampled_nodes and num_sampled_edges. The
-    neighbours of a node are drawn once, with the number of the hop in which it is reached. Threads
+    neighbours of a node are drawn once, with the number of the hop in which it is reached; with
+    weight_attr, the name of a weight of each edge, they are drawn in proportion to it. Threads
     prepare nothing ahead: wrap the loader if another thread should.
     """
 
     def __init__(self, data: Any, num_neighbors: Sequence[int], *, batch_size: int = 1, input_nodes: Any = None,
-                 shuffle: bool = False, drop_last: bool = False, replace: bool = False,
+                 shuffle: bool = False, drop_last: bool = False, replace: bool = False, weight_attr: str | None = None,
                  transform: Callable[[Any], Any] | None = None, seed: int = 0, **ignored: Any) -> None:
-        for name in set(ignored) - {"num_workers", "persistent_workers", "pin_memory", "prefetch_factor"}:
-            raise UserError(f"{name}: is no setting of nacre.NeighborLoader (the loader of torch_geometric has more settings)")
+        for name, value in ignored.items():
+            if name not in _IGNORED and (name not in _USUAL or getattr(value, "value", value) != _USUAL[name]):
+                known = f"{name}: {value!r}" if name in _USUAL else name
+                raise UserError(f"{known}: is no setting of nacre.NeighborLoader (the loader of torch_geometric has more settings)")
         self.data = data.to_pyg() if isinstance(data, Graph) else data
         if hasattr(self.data, "node_types"):
             raise UserError("nacre.NeighborLoader: takes graphs of one kind of nodes (HeteroData is not sampled yet)")
-        self.graph = data if isinstance(data, Graph) else Graph(self.data.edge_index, num_nodes=self.data.num_nodes)
+        self.graph = data if isinstance(data, Graph) else Graph(
+            self.data.edge_index, num_nodes=self.data.num_nodes,
+            edge_weight=None if weight_attr is None else self.data[weight_attr])
         nodes = np.arange(self.graph.num_nodes, dtype=np.int64) if input_nodes is None else \
             chosen(input_nodes, "input_nodes", self.graph.num_nodes)
         self.transform = transform
@@ -42,7 +55,7 @@ class NeighborLoader:
         self._position[nodes] = np.arange(len(nodes))
         self._sampler = Sampler(self.graph, nodes, shuffle, drop_last,
                                 {"fanout": list(num_neighbors), "batch_size": batch_size, "replace": replace,
-                                 "seed": seed})
+                                 "sample_weighted": weight_attr is not None, "seed": seed})
         self._order = None if isinstance(data, Graph) else self._edge_order()
 
     def _edge_order(self) -> np.ndarray:
