@@ -29,9 +29,13 @@ def to_numpy(value: Any, where: str) -> np.ndarray:
             value = value.cpu()
         elif hasattr(value, "get"):
             value = value.get()
-    if hasattr(value, "to_numpy"):  # tables of pandas and Arrow
-        return value.to_numpy()
     try:
+        if hasattr(value, "to_pylist") and not hasattr(value, "columns"):  # an array of Arrow
+            return value.to_numpy(zero_copy_only=False)
+        if hasattr(value, "to_numpy"):  # tables of pandas and Arrow
+            return value.to_numpy()
+        if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # a type that NumPy does not have
+            value = value.float()
         return np.asarray(value)
     except (TypeError, ValueError) as error:
         raise UserError(f"{where}: is no array: {error}") from None
@@ -54,6 +58,8 @@ def integers(value: Any, where: str) -> np.ndarray:
 def floats(value: Any, where: str, dims: int) -> np.ndarray:
     """Returns a contiguous array of float32 with this number of dimensions."""
     array = to_numpy(value, where)
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
     if array.dtype.kind not in "fiub":
         raise UserError(f"{where}: holds {array.dtype}, not numbers (use float32)")
     if array.ndim == 1 and dims == 2:

@@ -50,7 +50,7 @@ class Source:
 def source_of(value: Any) -> Source:
     """Returns what `value`, which was given as the edges of a graph, holds: edges and, in objects
     of other libraries, also features, labels and splits."""
-    if hasattr(value, "_data") and type(value).__module__ == "nacre._graph":
+    if type(value).__module__ == "nacre._graph":
         return from_nacre(value)
     if isinstance(value, (str, bytes, os.PathLike)):
         raise UserError(f"edge_index: {os.fsdecode(value)!r} is a path (nacre.load() reads files)")
@@ -106,7 +106,7 @@ def from_scipy(matrix: Any) -> Source:
 
 def from_networkx(graph: Any) -> Source:
     """Edges of an undirected graph lead both ways. The attribute weight of edges is used if all
-    edges have it, and x and y of nodes if all nodes have them."""
+    edges have it, and x of nodes if all nodes have it; nodes without y are unlabelled."""
     nodes = list(graph.nodes)
     index = {node: i for i, node in enumerate(nodes)}
     edges = list(graph.edges(data=True))
@@ -121,10 +121,11 @@ def from_networkx(graph: Any) -> Source:
         weight = None if weight is None else np.concatenate([weight, weight[~loops]])
     found = Source(src=src, dst=dst, edge_weight=weight, num_nodes=len(nodes), node_ids=nodes,
                    name=str(graph.name) if getattr(graph, "name", "") else None)
-    for key in ("x", "y"):
-        values = [data.get(key) for _, data in graph.nodes(data=True)]
-        if values and all(value is not None for value in values):
-            setattr(found, key, np.array(values))
+    x, y = ([data.get(key) for _, data in graph.nodes(data=True)] for key in ("x", "y"))
+    if x and all(value is not None for value in x):
+        found.x = np.array(x)
+    if any(value is not None for value in y):
+        found.y = np.array(y, dtype=object if None in y else None)
     return found
 
 
@@ -144,12 +145,31 @@ def from_pyg(data: Any) -> Source:
         attributes = part("edge_attr")
         if attributes is not None and (attributes.ndim == 1 or attributes.shape[1] == 1):
             weight = attributes
-    edges = to_numpy(data.edge_index, "edge_index")
+    if part("edge_index") is None:
+        src, dst, entries = _of_adjacency(part("adj_t"))
+        weight = entries if weight is None else weight
+        edges = np.stack([src, dst])
+    else:
+        edges = to_numpy(data.edge_index, "edge_index")
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise UserError(f"edge_index: has the shape {list(edges.shape)} instead of [2, number of edges]")
     return Source(src=edges[0], dst=edges[1], x=part("x"), y=part("y"), train=part("train_mask"),
                   val=part("val_mask"), test=part("test_mask"), edge_weight=weight, edge_type=part("edge_type"),
                   num_nodes=part("num_nodes"))
+
+
+def _of_adjacency(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Returns the sources, destinations and weights, or None, of adj_t, a sparse matrix of torch or
+    torch_sparse whose rows are destinations."""
+    if matrix is None:
+        raise UserError("edge_index: the Data object has no edges (it needs edge_index or adj_t)")
+    if hasattr(matrix, "coo"):
+        dst, src, entries = matrix.coo()
+    else:
+        coo = matrix.to_sparse_coo()
+        (dst, src), entries = coo._indices(), coo._values()
+    weight = None if entries is None else to_numpy(entries, "adj_t")
+    return to_numpy(src, "adj_t"), to_numpy(dst, "adj_t"), None if weight is None or (weight == 1).all() else weight
 
 
 def _first(holder: Any, *names: str) -> Any:
@@ -218,8 +238,9 @@ def from_dgl(graph: Any) -> Source:
         return graph.ndata[name] if name in graph.ndata else None
 
     weight = next((graph.edata[name] for name in ("weight", "w") if name in graph.edata), None)
+    kinds = next((graph.edata[name] for name in ("type", "etype", "_TYPE") if name in graph.edata), None)
     return Source(src=src, dst=dst, x=part("feat"), y=part("label"), train=part("train_mask"), val=part("val_mask"),
-                  test=part("test_mask"), edge_weight=weight, num_nodes=graph.num_nodes())
+                  test=part("test_mask"), edge_weight=weight, edge_type=kinds, num_nodes=graph.num_nodes())
 
 
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("source", "destination"))
@@ -265,11 +286,17 @@ def to_networkx(graph: Any) -> Any:
     """See Graph.to_networkx()."""
     import networkx
     made = networkx.MultiDiGraph(name=graph.name)
-    made.add_nodes_from(range(graph.num_nodes))
+    nodes = range(graph.num_nodes) if graph.node_ids is None else graph.node_ids
+    made.add_nodes_from(nodes)
+    if graph.x is not None:
+        networkx.set_node_attributes(made, dict(zip(nodes, graph.x.tolist())), "x")
+    if graph.y is not None:
+        y = np.array([*graph.class_names, None], object)[graph.y] if graph.class_names and graph.y.ndim == 1 else graph.y
+        networkx.set_node_attributes(made, {node: label for node, label in zip(nodes, y.tolist()) if label is not None}, "y")
     values = {name: part.tolist() for name, part in (("weight", graph.edge_weight), ("type", graph.edge_type))
               if part is not None}
     for i, (u, v) in enumerate(zip(*graph.edge_index.tolist())):
-        made.add_edge(u, v, **{name: part[i] for name, part in values.items()})
+        made.add_edge(nodes[u], nodes[v], **{name: part[i] for name, part in values.items()})
     return made
 
 
@@ -312,7 +339,7 @@ def _rows_by_kind(graph: Any) -> Any:
     for k, kind in enumerate(graph.node_types):
         rows = slice(graph.node_offsets[k], graph.node_offsets[k + 1])
         x = graph.x if graph.x is not None and len(graph.node_types) == 1 else graph.type_x[k]
-        labelled = graph.y is not None and (graph.y[rows] >= 0).any() if graph.y is None or graph.y.ndim == 1 else True
+        labelled = graph.y is not None and bool((graph.y[rows] >= (0 if graph.y.ndim == 1 else 1)).any())
         yield kind, rows, x, labelled
 
 

@@ -188,8 +188,8 @@ class Graph:
         return to_scipy(self)
 
     def to_networkx(self) -> Any:
-        """Returns a networkx MultiDiGraph whose nodes are 0, 1, … and whose edges have the
-        attributes weight and type if the graph has them."""
+        """Returns a networkx MultiDiGraph whose nodes are node_ids or, without these, 0, 1, ….
+        Nodes have the attributes x and y, and edges weight and type, if the graph has them."""
         from ._convert import to_networkx
         return to_networkx(self)
 
@@ -259,6 +259,8 @@ def _classes(y: Any, parts: _core.Parts) -> None:
         return
     if array.ndim != 1:
         raise UserError(f"y: has the shape {list(array.shape)} (give one class for each node)")
+    if array.dtype.kind == "O":
+        array = _numbers(array)
     if array.dtype.kind in "OUST":
         missing = np.array([value is None or value != value for value in array.tolist()], dtype=bool)
         names, codes = np.unique(array[~missing].astype(str), return_inverse=True)
@@ -276,6 +278,13 @@ def _classes(y: Any, parts: _core.Parts) -> None:
     if array.size and (array.max() > np.iinfo(np.int32).max or array.min() < -1):
         raise UserError("y: classes are numbered from 0; -1 means unlabelled")
     parts.y = np.ascontiguousarray(array, dtype=np.int32)
+
+
+def _numbers(array: np.ndarray) -> np.ndarray:
+    """Returns numbers with NaN in the place of None, or the array itself if it holds other
+    objects, too."""
+    values = [np.nan if value is None else value for value in array.tolist()]
+    return np.array(values, np.float64) if all(isinstance(value, (int, float)) for value in values) else array
 
 
 def _utf8(text: str) -> str:

@@ -105,6 +105,8 @@ def test_words_as_classes():
     assert g.class_names == ["a", "b"]
     assert g.y.tolist() == [1, 0, -1]
     assert nacre.Graph([[0, 1], [1, 2]], y=[1.0, float("nan"), 0.0]).y.tolist() == [1, -1, 0]
+    numbers = nacre.Graph([[0, 1], [1, 2]], y=[1, None, 0])
+    assert numbers.y.tolist() == [1, -1, 0] and not numbers.class_names
 
 
 def test_data_options():
@@ -166,6 +168,15 @@ def test_networkx():
     for node in named:
         named.nodes[node].update(x=[float(node), 1.0], y=node)
     assert nacre.Graph(named).x.tolist() == [[0, 1], [1, 1]]
+    named.add_edge(0, "c")
+    named.nodes["c"].update(x=[2.0, 2.0])
+    g = nacre.Graph(nacre.Graph(named).to_networkx())
+    assert g.node_ids == [0, 1, "c"] and g.num_edges == 4
+    assert g.x.tolist() == [[0, 1], [1, 1], [2, 2]] and g.y.tolist() == [0, 1, -1]
+    for node, word in zip(named, ("one", "two", None)):
+        named.nodes[node]["y"] = word
+    g = nacre.Graph(nacre.Graph(named).to_networkx())
+    assert g.class_names == ["one", "two"] and g.y.tolist() == [0, 1, -1]
 
 
 def test_pandas():
@@ -178,6 +189,12 @@ def test_pandas():
     assert g.node_ids == ["x", "y", "z"]
     assert same_edges(g, [[0, 1], [1, 2]])
     assert sorted(g.edge_type.tolist()) == [0, 1]
+
+
+def test_tables_are_read_without_warnings(recwarn):
+    pandas = pytest.importorskip("pandas")
+    nacre.Graph(pandas.DataFrame({"src": [0, 1], "dst": [1, 0]}))
+    assert not recwarn.list
 
 
 def test_objects_that_look_like_pyg_data():
@@ -196,6 +213,8 @@ def test_torch():
     g = nacre.Graph(torch.from_numpy(edge_index), x=tensor, y=torch.from_numpy(y).long())
     assert address(g.x) == tensor.data_ptr()
     np.testing.assert_array_equal(g.y, y)
+    half = tensor.detach().bfloat16()
+    np.testing.assert_array_equal(nacre.Graph(edge_index, x=half).x, half.float().numpy())
 
 
 def test_pyg():

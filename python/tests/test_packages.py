@@ -75,6 +75,17 @@ def test_several_kinds_of_nodes():
         nacre.Graph(both)
 
 
+def test_kinds_whose_nodes_have_several_classes():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("torch_geometric.data", reason="torch_geometric is not installed")
+    data = hetero()
+    several = np.eye(3, dtype=np.uint8)[data["paper"]["y"]]
+    data["paper"]["y"] = several
+    back = nacre.Graph(data).to_pyg()
+    assert "y" not in back["author"] and torch.equal(back["paper"].y, torch.from_numpy(several).float())
+    assert nacre.Graph(back).to_pyg()["paper"].train_mask.sum() == 10
+
+
 def test_kinds_share_memory():
     data = hetero()
     graph = nacre.Graph(data)
@@ -102,6 +113,17 @@ def test_hetero_data_of_pyg():
     check_kinds(nacre.Graph(back))
 
 
+def test_data_of_pyg_without_edge_index():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    data_module = pytest.importorskip("torch_geometric.data", reason="torch_geometric is not installed")
+    matrix = torch.sparse_coo_tensor(torch.tensor([[1, 2, 0], [0, 0, 2]]), torch.tensor([1.0, 2.0, 3.0]), (3, 3))
+    for adjacency in (matrix, matrix.to_sparse_csr()):  # a row is a destination
+        graph = nacre.Graph(data_module.Data(adj_t=adjacency, num_nodes=3))
+        assert graph.edge_index.tolist() == [[2, 0, 0], [0, 1, 2]] and graph.edge_weight.tolist() == [3, 1, 2]
+    with pytest.raises(nacre.UserError, match="has no edges"):
+        nacre.Graph(data_module.Data(x=torch.ones(3, 2)))
+
+
 def test_dgl():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     dgl = pytest.importorskip("dgl", reason="dgl is not installed")
@@ -120,6 +142,10 @@ def test_dgl():
     triples = [sorted(zip(*(end.tolist() for end in g.edges()), g.edata[name].tolist()))
                for g, name in ((given, "w"), (back, "weight"))]
     assert triples[0] == triples[1]
+    given.edata["etype"] = torch.arange(given.num_edges()) % 3
+    typed = nacre.Graph(nacre.Graph(given).to_dgl())
+    found = zip(*typed.edge_index.tolist(), typed.edge_type.tolist())
+    assert sorted(found) == sorted(zip(*edge_index.tolist(), given.edata["etype"].tolist()))
     nodes, edges = papers()
     many = dgl.heterograph({kind: tuple(torch.from_numpy(end) for end in ends) for kind, ends in edges.items()},
                            num_nodes_dict={kind: store.num_nodes for kind, store in nodes.items()})
@@ -136,6 +162,10 @@ def test_arrow():
     table = arrow.table({"src": [0, 1, 2], "dst": [1, 2, 0], "weight": [1.0, 2.0, 3.0]})
     graph = nacre.Graph(table)
     assert arrow.Table.from_pandas(graph.to_pandas()).num_rows == 3
+    ends = [[0, 1], [1, 2]]
+    assert nacre.Graph(ends, y=arrow.array(["b", "a", None])).y.tolist() == [1, 0, -1]
+    assert nacre.Graph(ends, y=arrow.array([1, 0, None])).y.tolist() == [1, 0, -1]
+    assert nacre.Graph(ends, x=arrow.table({"a": [1.0, 2.0, 3.0], "b": [0.0, 0.0, 1.0]})).x.tolist() == [[1, 0], [2, 0], [3, 1]]
 
 
 def test_pandas_and_back():
@@ -179,7 +209,11 @@ def test_neighbor_loader():
         seen += batch.n_id[:batch.batch_size].tolist()
         assert torch.equal(data.train_mask.nonzero().flatten()[batch.input_id], batch.n_id[:batch.batch_size])
     assert sorted(seen) == list(range(20))
-    with pytest.raises(nacre.UserError, match="subgraph_type"):
+    data.likes = (data.edge_index[0] % 2).float()
+    usual = {"directed": True, "disjoint": False, "subgraph_type": "directional", "time_attr": None, "num_workers": 4}
+    for batch in nacre.NeighborLoader(data, [2, 2], batch_size=8, weight_attr="likes", **usual):
+        assert (batch.likes == 1).all() and len(batch.likes) > 0  # edges of weight 0 are not drawn
+    with pytest.raises(nacre.UserError, match="subgraph_type: 'induced'"):
         nacre.NeighborLoader(data, [2], subgraph_type="induced")
 
 
