@@ -9,7 +9,7 @@ import pathlib
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence, overload
 
 from . import _core
 from ._core import ModelOptions, Napa, UserError, Value
@@ -40,6 +40,16 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<nacre.Model {self.name}>"
+
+
+@overload
+def model(function: BuildFunction) -> Model: ...
+
+
+@overload
+def model(function: None = None, *, name: str | None = None, about: str = "", needs_self_loops: bool = False,
+          needs_types: bool = False, supports_edge_weight: bool = False, heads: int = 0, aggregators: Sequence[str] = (),
+          activation: str = "relu", knobs: Mapping[str, float] | None = None) -> Callable[[BuildFunction], Model]: ...
 
 
 def model(function: BuildFunction | None = None, *, name: str | None = None, about: str = "",

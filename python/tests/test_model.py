@@ -1,6 +1,7 @@
 """Tests models written in Python: the same plans and bits as in C++, files, and mistakes."""
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -193,3 +194,23 @@ def test_a_library_of_models(graph):
     assert run.result["model"] == "gated-mean"
     assert run.config["model"]["file"] == f"{library}:gated-mean"
     assert run.predict().shape == (60,)
+
+
+def test_types_of_the_decorator(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "typed.py").write_text("""import nacre
+@nacre.model(heads=2)
+def one(net: nacre.Napa, options: nacre.ModelOptions) -> nacre.Value:
+    return net.features()
+@nacre.model
+def two(net: nacre.Napa, options: nacre.ModelOptions) -> nacre.Value:
+    return one(net, options)
+named: str = two.name
+wrong: int = two.name
+""")
+    place = os.path.dirname(os.path.dirname(nacre.__file__))
+    environment = os.environ if "site-packages" in place else {**os.environ, "MYPYPATH": place}
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "typed.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    errors = [line for line in done.stdout.splitlines() if line.startswith("typed.py")]
+    assert len(errors) == 1 and errors[0].startswith("typed.py:9: error: Incompatible types"), done.stdout
