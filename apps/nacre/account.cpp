@@ -89,13 +89,29 @@ std::string MemoryAccount::closing_line() const {
   return fmt::format("memory: {} planned, {} at the peak of the process", size_of(planned()), size_of(peak_memory()));
 }
 
-void show_estimate(const RunConfig& config) {
+namespace {
+
+std::string bill_json(const Bill& bill, const MemoryBound& bound) {
+  nlohmann::ordered_json phases = nlohmann::ordered_json::object();
+  for (const MemoryPhase& phase : bill.phases) phases[phase.name] = phase.bytes();
+  return nlohmann::ordered_json{
+      {"bytes", bill.bytes()}, {"limit", bound.bytes}, {"limited_by", bound.by}, {"phases", phases}}
+      .dump(2);
+}
+
+}  // namespace
+
+void show_estimate(const RunConfig& config, bool json) {
   const std::optional<DataSizes> sizes = sizes_in_memory(config);
   if (!sizes || !sizes->counted) {
     throw UserError("--bill", "the sizes of " + config.data + " are not known before it is read",
                     "leave --bill out, or convert the data to a .nacre file");
   }
   const MemoryBound bound = host_bound(config, false);
+  if (json) {
+    fmt::print("{}\n", bill_json(estimate_bill(config, *sizes), bound));
+    return;
+  }
   fmt::print("memory of a run, estimated without loading the data, of {} ({}):\n{}", size_of(bound.bytes), bound.by,
              estimate_bill(config, *sizes).text());
 }

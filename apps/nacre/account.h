@@ -40,8 +40,8 @@ class MemoryAccount {
 // Returns the parts of a bill as JSON: {WHAT: BYTES, …}.
 std::string items_json(const std::vector<MemoryItem>& items);
 
-// Prints the bill of a run, estimated from the headers of its data. Throws UserError if the headers
-// do not give the sizes.
-void show_estimate(const RunConfig& config);
+// Prints the bill of a run, estimated from the headers of its data, as text or as JSON. Throws
+// UserError if the headers do not give the sizes.
+void show_estimate(const RunConfig& config, bool json);
 
 }  // namespace nacre::cli

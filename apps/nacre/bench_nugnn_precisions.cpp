@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bench_nugnn.h"
+#include "commands.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/device/precision.h"
@@ -42,6 +43,7 @@ std::vector<std::string> train_once(const Dataset& data, RunConfig config, doubl
     const std::unique_ptr<VertexModel> session = make_session(data, std::move(config), {});
     session->start();
     const TrainResult result = train(*session, {});
+    if (result.interrupted) throw Interrupted{result.signal};
     const double score = 100 * result.test_score;
     if (precision == "f32") exact = score;
     return {session->metric(),

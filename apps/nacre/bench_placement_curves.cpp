@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "bench_placement.h"
+#include "commands.h"
 #include "nacre/base/error.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/metrics.h"
@@ -71,7 +72,9 @@ Curve train_once(const PlacementBench& c, const Dataset& data, std::span<const N
     curve.validation.push_back(mean_loss(session.dataset(), scores, session.dataset().splits.val.span()));
     return true;
   };
-  curve.test = train(session, options).last_test_score;
+  const TrainResult result = train(session, options);
+  if (result.interrupted) throw Interrupted{result.signal};
+  curve.test = result.last_test_score;
   return curve;
 }
 

@@ -1,5 +1,7 @@
 #include "command.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <sstream>
@@ -55,13 +57,16 @@ Setting Setting::not_negative() const {
 }
 
 Setting Setting::between(int low, int high) const {
-  option_->check(CLI::Range(low, high));
-  return *this;
+  return between(static_cast<double>(low), static_cast<double>(high));
 }
 
+// This check replaces CLI11's own, which accepts NaN.
 Setting Setting::between(double low, double high) const {
-  option_->check(CLI::Range(low, high));
-  return *this;
+  return check([low, high](const std::string& text) {
+    double value = 0;
+    const bool wrong = parse_double(text, value) && !(value >= low && value <= high);
+    return wrong ? fmt::format("'{}' is not between {:g} and {:g}", text, low, high) : std::string();
+  });
 }
 
 Setting Setting::check(std::function<std::string(const std::string&)> wrong) const {

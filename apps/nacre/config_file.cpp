@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -50,11 +51,13 @@ class Words {
       for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
       words.push_back(name + "=" + text);
     }
-    names.insert(option->get_name());
+    if (!names.insert(option->get_name()).second && by_hand && name != "--set")
+      fail(where, "'" + key + "' is set twice in this file", "leave one of the two out");
   }
 
   std::vector<std::string> words;
   std::set<std::string> names;
+  bool by_hand = false;  // whether a person wrote the file
 
  private:
   const CLI::Option* find(const std::string& where, const std::string& key, const std::string& name) const {
@@ -218,6 +221,24 @@ bool is_json(const std::string& path, const std::string& text) {
   return path.ends_with(".json") || (first != std::string::npos && text[first] == '{');
 }
 
+// Reads a file of settings, which may also be a pipe or a device without an end.
+std::string read_settings(const std::string& path) {
+  const auto too_large = [&] { fail(path, "is too large for a file of settings", "it may have at most 1 MiB"); };
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error) || !std::filesystem::exists(path, error) ||
+      std::filesystem::is_directory(path, error)) {
+    if (std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) > kMostBytes)
+      too_large();
+    return read_file(path);
+  }
+  std::string text(kMostBytes + 1, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMostBytes) too_large();
+  return text;
+}
+
 }  // namespace
 
 FileSettings settings_of_files(const CLI::App& command, const std::vector<std::string>& arguments) {
@@ -233,12 +254,10 @@ FileSettings settings_of_files(const CLI::App& command, const std::vector<std::s
     if (arguments[i] == option && i + 1 < arguments.size()) path = arguments[i + 1];
     if (arguments[i].starts_with(option + "=")) path = arguments[i].substr(option.size() + 1);
     if (path.empty()) continue;
-    std::error_code error;
-    if (std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) > kMostBytes)
-      fail(path, "is too large for a file of settings", "it may have at most 1 MiB");
-    const std::string text = read_file(path);
+    const std::string text = read_settings(path);
     Words words(command);
     const bool json_file = is_json(path, text);
+    words.by_hand = !json_file;
     json_file ? read_json(path, text, words) : read_toml(path, text, words);
     all.words.insert(all.words.end(), words.words.begin(), words.words.end());
     (json_file ? all.of_runs : of_others).insert(words.names.begin(), words.names.end());

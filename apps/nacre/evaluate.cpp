@@ -80,6 +80,16 @@ std::unique_ptr<VertexModel> open_session(const EvalCommand& c, Dataset dataset,
   return session;
 }
 
+// Throws RuntimeError if not all numbers of the rows are finite: the weights are finite, but too
+// large to compute with.
+void require_numbers(const EvalCommand& c, const Dataset& d, const float* values, int64_t width) {
+  const auto wrong = std::count_if(values, values + d.num_nodes() * width, [](float x) { return !std::isfinite(x); });
+  if (wrong == 0) return;
+  throw RuntimeError(c.checkpoint,
+                     fmt::format("its model computes values for {} that are not numbers; train again with a lower --lr",
+                                 printable(d.name)));
+}
+
 void run_eval(EvalCommand& c) {
   const TrainedModel trained = read_settings(c);
   MemoryAccount account(c.config, {.trains = false, .loaded = trained.bytes()});
@@ -88,6 +98,7 @@ void run_eval(EvalCommand& c) {
   const auto session = open_session(c, std::move(dataset), trained, account);
   const Dataset& d = session->dataset();
   const float* scores = session->predict();
+  require_numbers(c, d, scores, session->config().model.out_dim);
   const auto of = [&](const Array<NodeId>& nodes) { return score(session->metric(), d, scores, nodes.span()); };
   const double train = of(d.splits.train);
   const double val = of(d.splits.val);
@@ -224,6 +235,7 @@ void run_predict(EvalCommand& c) {
     const float* values = session->embeddings();
     rows = {values, session->embedding_width(), "embeddings"};
   }
+  require_numbers(c, session->dataset(), rows.values, rows.width);
   c.config.model = session->config().model;
   Dataset named = session->dataset();
   // Data without class names get those of the classes that the model was trained for.

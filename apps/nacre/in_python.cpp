@@ -14,9 +14,12 @@ namespace nacre::cli {
 namespace {
 
 // The interpreter runs this program. Its arguments are the folder of the package in a build folder,
-// the version of this program, the file of the model, and the arguments of the command line.
+// the version of this program, the file of the model, and the arguments of the command line. Ctrl-C
+// ends it while Python starts, and what the file of the model prints does not mix with the results.
 constexpr const char* kProgram = R"py(
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+sys.stdout = sys.stderr
 beside, version, file = sys.argv[1:4]
 del sys.argv[1:4]
 sys.path[0:1] = [beside] if beside else []

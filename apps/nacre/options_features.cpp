@@ -23,8 +23,8 @@ std::vector<std::string> placement_names() {
 std::string placements_text() {
   std::string text;
   for (const PlacementMethod& method : placement_methods())
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", method.name, method.what);
-  return text + "; auto is the first of these";
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ",\n", method.name, method.what);
+  return text + ";\nauto is the first of these";
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ void add_feature_options(Command command, RunConfig& c) {
       "device memory that is left"));
   add(command
           .add_option("--placement", c.features.placement,
-                      "how the rows in device memory are chosen: " + placements_text())
+                      "how the rows in device memory are chosen:\n" + placements_text())
           .one_of("placement", placement_names(), {})
           .show_default());
   add(command

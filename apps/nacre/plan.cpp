@@ -91,9 +91,14 @@ void check(const PlanCommand& c, const Command& command) {
   }
   if (!c.schedule.empty() && c.config.mode != "minibatch")
     throw UserError("--schedule", "shows the schedule of mini-batches", "add --mode minibatch, or leave it out");
-  for (const char* option : {"--schedule", "--space"}) {
+  for (const char* option : {"--schedule", "--space", "--output", "--picture", "--emit-cuda"}) {
     if (c.bill && command.given(option))
       throw UserError(option, "needs the data, which --bill does not read", "leave one of them out");
+  }
+  for (const char* option : {"--plan", "--reorder", "--disable-pass", "--recompute"}) {
+    if (c.bill && command.given(option))
+      throw UserError(option, "is not known to --bill, which estimates the memory of plans by rules",
+                      "leave one of them out");
   }
   if (c.config.ranks.several()) {
     for (const char* option : {"--picture", "--emit-cuda", "--bill", "--schedule", "--space"}) {
@@ -283,7 +288,7 @@ void run_plan(PlanCommand& c, const Command& command) {
   Situation situation = situation_of(config);
   situation.gpu = situation.gpu || c.config.device == kTypical;
   refuse_idle(command, situation);
-  if (c.bill) return show_estimate(config);
+  if (c.bill) return show_estimate(config, c.json);
   MemoryAccount account(config, {});
   Dataset dataset = open_data(config);
   refuse_idle(command, with_data(situation, dataset));

@@ -47,6 +47,7 @@ void write_report(const ReportCommand& c) {
   const std::string output = c.output.empty() ? c.runs.front() + "/report.html" : c.output;
   std::vector<RunRecord> runs;
   for (const std::string& folder : c.runs) runs.push_back(read_run_record(folder));
+  PendingFile::check(output);
   write_file(output, report_page(runs));
   fmt::print("report: {}\n", printable(output));
   std::fflush(stdout);

@@ -129,8 +129,9 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
     runs.push_back(nlohmann::ordered_json::parse(outcome.json));
     test.push_back(outcome.result.test_score);
     val.push_back(outcome.result.val_score);
-    interrupted = outcome.result.interrupted;
     signal = outcome.result.signal;
+    // After a signal in the last epoch of a run, that run is whole, but no further seed is trained.
+    interrupted = outcome.result.interrupted || (signal != 0 && seed != c.seeds.back());
     if (interrupted) break;
     if (plan.empty() && !c.trainer.run_folder.empty()) plan = c.trainer.run_folder + "/plan.json";
   }
@@ -140,8 +141,9 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
     say_line(c.json,
              fmt::format("seed {}: test {}, validation {}", c.seeds[i], score_text(test[i]), score_text(val[i])));
   }
-  say_line(c.json, fmt::format("{} of {} seeds: test {}, validation {}", metric, test.size(), spread_text(of_test),
-                               spread_text(of_val)));
+  say_line(c.json,
+           fmt::format("{} of {}: test {}, validation {}", metric, counted(static_cast<int64_t>(test.size()), "seed"),
+                       spread_text(of_test), spread_text(of_val)));
   if (!c.json) {
     if (interrupted) throw Interrupted{signal};
     return;

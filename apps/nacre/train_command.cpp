@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/names.h"
 #include "nacre/base/warnings.h"
@@ -38,6 +40,36 @@ void check_seeds(const TrainCommand& c, const Command& command) {
     throw UserError("--metrics", "is one file, but --seeds trains several times",
                     "leave it out: every run folder holds a metrics.jsonl");
   }
+  if (c.trainer.resume && has_checkpoint(c.trainer.run_folder)) {
+    throw UserError("--seeds", "trains a run for each seed, but " + c.trainer.run_folder + " holds a single run",
+                    "leave --seeds or --resume out, or name another --checkpoint folder");
+  }
+}
+
+// A resumed run keeps its plan and the order of its nodes, so that it continues bit for bit.
+// Refuses options that ask for others than those of the run.
+void check_kept_plan(const TrainCommand& c, const Command& command) {
+  const std::string& folder = c.trainer.run_folder;
+  const std::string settings = folder + "/config.json";
+  if (!c.trainer.resume || !has_checkpoint(folder) || !std::filesystem::exists(settings)) return;
+  const auto kept = parse_json<nlohmann::json>(read_file(settings), settings).value("execution", nlohmann::json());
+  if (!kept.is_object() || kept.contains("devices") || c.config.ranks.several()) return;
+  const nlohmann::json asked = {{"plan", c.config.plan},
+                                {"recompute", c.config.recompute},
+                                {"reorder", c.config.reorder},
+                                {"disable_pass", c.config.disabled_passes}};
+  const RunConfig usual;
+  const nlohmann::json unsaid = {{"plan", usual.plan},
+                                 {"recompute", usual.recompute},
+                                 {"reorder", usual.reorder},
+                                 {"disable_pass", usual.disabled_passes}};
+  for (const auto& [key, value] : asked.items()) {
+    std::string option = "--" + key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    if (!command.given(option) || kept.value(key, unsaid[key]) == value) continue;
+    throw UserError(option, "has no effect, because the run in " + folder + " keeps its plan when it is resumed",
+                    "leave it out, or start a new run (--init " + folder + " begins with the weights of this one)");
+  }
 }
 
 // A run that is resumed by another number of processes has other devices than before.
@@ -62,6 +94,7 @@ Situation checked_situation(TrainCommand& c, const Command& command) {
   if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
   check_seeds(c, command);
+  check_kept_plan(c, command);
   check_training(c.config);
   forget_devices(c, command);
   // A process checks its own device only: other machines may have other GPUs.

@@ -187,6 +187,10 @@ class BadUsage(cli.CliTest):
             for value in values:
                 self.refused_train(f"{option}={value}", says=option.split("-")[2])
 
+    def test_no_number_is_within_bounds(self):
+        self.refused("profile", "--seconds", "nan", says="'nan' is not between")
+        self.refused("simulate", "--data", "twin:cora", "--count-on", "0", says="'0' is not between")
+
     def test_unknown_choices_name_a_remedy(self):
         for option, value, hint in (("--model", "gnc", "gcn"), ("--optimizer", "adamm", "adam"),
                                     ("--lr-schedule", "cosin", "cosine"), ("--metric", "acuracy", "accuracy"),

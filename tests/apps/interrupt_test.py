@@ -156,6 +156,28 @@ class Interrupted(cli.CliTest):
             self.assertAlmostEqual(result.last_json()["test_acc"], first["test"], places=5)
         self.ok("predict", "--checkpoint", "run", "-o", "p.csv")
 
+    def test_a_signal_in_the_last_epoch_ends_the_other_seeds(self):
+        process = self.start("train", "--data", "twin:arxiv@0.3", "--hidden", 128, "--epochs", 1, "--seeds", "0-30", "--device",
+                             "cpu", "--plan", "off", "--checkpoint", "runs")
+        patience = time.monotonic() + 60
+        while not (self.dir / "runs/seed-0/plan.json").exists():  # written before the first step
+            self.assertIsNone(process.poll(), self.read("stderr.txt").decode())
+            self.assertLess(time.monotonic(), patience)
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 130, self.read("stderr.txt").decode())
+        self.assertLess(len(list((self.dir / "runs").iterdir())), 4)
+
+    def test_a_resumed_run_keeps_its_plan(self):
+        run = ("train", *TWIN, "--model", "gcn", "--hidden", 8, "--epochs")
+        self.ok(*run, 2, "--checkpoint", "run", "--reorder", "rabbit", "--plan", "off")
+        for option, value in (("--reorder", "rcm"), ("--plan", "tensor"), ("--disable-pass", "sink_tails"), ("--recompute", "fit")):
+            self.refused("train", "--resume", "run", "--epochs", 4, option, value, says=f"{option}: has no effect, because the run")
+            self.refused(*run, 4, "--checkpoint", "run", "--resume", option, value, says=f"{option}: has no effect")
+        self.refused("train", "--resume", "run", "--seeds", "0-1", says="holds a single run")
+        self.ok(*run, 3, "--checkpoint", "run", "--resume", "--reorder", "rabbit", "--plan", "off")
+        self.ok("train", "--resume", "run", "--epochs", 4)
+
     def test_a_run_that_is_interrupted_in_its_first_epoch(self):
         process = self.start("train", "--data", "twin:arxiv@0.3", "--mode", "minibatch", "--batch-size", 1, "--fanout", "5,5",
                              "--checkpoint", "run", "--device", "cpu", "--plan", "off")

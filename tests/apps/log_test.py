@@ -118,6 +118,14 @@ class Logs(cli.CliTest):
         self.check_events()
         self.assertEqual(len(list((self.dir / "run/tensorboard").iterdir())), 2)
 
+    def test_a_log_that_begins_with_a_resumed_run(self):
+        self.ok(*TRAIN, "--epochs", 5, "--checkpoint-every", 2, "--keep", 9)
+        for epoch in (4, 5):
+            shutil.rmtree(self.dir / f"run/epoch-{epoch:06}")
+        (self.dir / "run/model.safetensors").unlink()
+        self.ok("train", "--resume", "run", "--log", "csv")
+        self.check_csv(5)
+
     def test_tensorboard_itself(self):
         try:
             from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -300,6 +300,8 @@ class Cases(Memory):
     def test_the_estimate_is_near_the_bill(self):
         for options in (("--data", "twin:reddit@0.03", "--model", "gcn"), ("--data", "twin:arxiv@0.5", "--model", "sage"),
                         ("--data", "twin:cs@0.3", "--model", "gat", "--normalize-features", "none")):
+            estimate = self.ok("plan", "--bill", "--device", "cpu", *options, "--json").last_json()
+            self.assertEqual(estimate["bytes"], max(estimate["phases"].values()), options)
             guess = self.ok("plan", "--bill", "--device", "cpu", *options)
             guess = float(re.search(r"in all, at most +([\d.]+) MiB", guess.out).group(1))
             run = self.measure(*self.TINY, *options)

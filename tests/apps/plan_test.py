@@ -189,6 +189,8 @@ class Plans(PlanTest):
             self.assertGreater(plans, 1)
         self.refused("plan", *TWIN, "--space", "--plan", "vertex", says="searches for nothing")
         self.refused("plan", *TWIN, "--space", "--bill", says="needs the data")
+        self.refused("plan", *TWIN, "--output", "p.json", "--bill", says="needs the data")
+        self.refused("plan", *TWIN, "--plan", "tensor", "--bill", says="is not known to --bill")
         self.refused("plan", *TWIN, "--space", "--devices", "cpu:1,cpu:1", says="is for one device")
 
     def test_files_keep_tables_and_choices(self):

@@ -218,6 +218,11 @@ class Report(cli.CliTest):
         self.ok(*TRAIN, "--model", "gcn", "--epochs", 2, "--checkpoint", "run")
         self.refused("report", *["run"] * 17, says="at most 16")
         self.refused("report", "run", "-o", "absent/page.html", says="absent")
+        self.refused("report", "run", "-o", ".", says=".: ")
+        whole = (self.dir / "run/metrics.jsonl").read_text()
+        # A run that was killed may leave half of a line.
+        (self.dir / "run/metrics.jsonl").write_text(whole + '{"epoch": 3, "lo')
+        self.assertEqual(self.ok("report", "run").code, 0)
         (self.dir / "run/metrics.jsonl").write_text('{"epoch": 1}\nnonsense\n')
         self.refused("report", "run", says="line 2")
         self.ok(*TRAIN, "--model", "gcn", "--epochs", 2, "--checkpoint", "second")

@@ -4,6 +4,7 @@ range, and readers that go away."""
 import json
 import math
 import os
+import pathlib
 import signal
 import stat
 import struct
@@ -229,6 +230,40 @@ class Weights(Robust):
             self.write("bad.safetensors", whole[:at] + struct.pack("<f", value) + whole[at + 4:])
             for command in (("eval",), ("predict", "-o", "out.csv")):
                 self.refused(*command, "--checkpoint", "bad.safetensors", code=1, says=f"tensor '{name}' holds values that")
+
+
+    def test_a_run_that_diverges_fails(self):
+        """The weights of the only epoch are no numbers, although its loss, which was computed
+        before they changed, is one."""
+        diverges = ("train", *SMALL, "--epochs", 1, "--lr", "1e38")
+        self.refused(*diverges, "--no-checkpoint", code=1,
+                     says="epoch 1: the weights are no longer numbers; start again with a lower --lr")
+        self.assertEqual(self.nacre(*diverges, "--checkpoint", "run").code, 1)
+        self.assertFalse((self.dir / "run/model.safetensors").exists())
+
+    def test_scores_that_are_no_numbers(self):
+        """Weights may be finite and yet too large to compute with."""
+        self.ok("train", *SMALL, "--epochs", 2, "--checkpoint", "run")
+        whole = bytearray(self.read("run/model.safetensors"))
+        length = struct.unpack("<Q", whole[:8])[0]
+        header = json.loads(whole[8:8 + length])
+        for name, tensor in header.items():
+            if name != "__metadata__":
+                begin, end = (8 + length + at for at in tensor["data_offsets"])
+                whole[begin:end] = struct.pack("<f", 3e38) * ((end - begin) // 4)
+        self.write("large.safetensors", bytes(whole))
+        for command in (("eval",), ("predict", "-o", "out.csv"), ("predict", "--embeddings", "-o", "out.npy")):
+            self.refused(*command, "--checkpoint", "large.safetensors", code=1, says="that are not numbers")
+        self.assertFalse((self.dir / "out.csv").exists())
+
+    def test_a_library_without_its_end(self):
+        library = (pathlib.Path(cli.PROGRAM).parent / "libnacre_mpi.so")
+        if not library.exists():
+            self.skipTest("this build has no library to cut")
+        whole = library.read_bytes()
+        for size in (10, 100, 5000, len(whole) // 2):
+            self.write("model.so", whole[:size])
+            self.refused("train", *SMALL, "--model", "model.so", says="model.so")
 
 
 class Json(Robust):

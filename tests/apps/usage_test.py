@@ -122,7 +122,7 @@ hidden = 16
     def test_broken_files_are_refused_with_their_line(self):
         for text, line in (("epochs = = 3\n", 1), ('data = "small.npz"\nepochs = \n', 2), ("data: small.npz\nepochs: 3\n", 1),
                            ("- data\n", 1), ('\n\n[training\nepochs = 3\n', 3), ("epochs = 3\nepochs = 4\n", 2),
-                           ("epochs 3\n", 1), ('data = "small.npz\n', 1)):
+                           ("epochs 3\n", 1), ('data = "small.npz\n', 1), ("[a]\nepochs = 2\n[b]\nepochs = 3\n", 4)):
             self.refused_settings(text, f"run.toml, line {line}: ")
 
     def test_unknown_keys_get_a_suggestion(self):
@@ -142,6 +142,7 @@ hidden = 16
         self.write("deep.json", '{"a":' * 100000)
         self.refused("train", "--config", "deep.json", says="nested deeper", memory=1 << 30)
         self.refused_settings("#" * (2 << 20), "too large")
+        self.refused("train", "--config", "/dev/zero", says="too large for a file of settings", memory=1 << 30)
         self.write("bad.json", '{\n"epochs": 3,\n')
         self.refused("train", "--config", "bad.json", says="bad.json, line ")
 

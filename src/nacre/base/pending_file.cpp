@@ -111,6 +111,8 @@ void PendingFile::check(const std::string& path) {
     if (access(path.c_str(), W_OK) != 0) refuse(path);
     return;
   }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw UserError(path, "is a folder", "name a file");
   const std::string temporary = temporary_of(end_of_links(path));
   close(open_temporary(path, temporary));
   unlink(temporary.c_str());

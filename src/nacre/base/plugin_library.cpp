@@ -1,8 +1,11 @@
 #include "nacre/base/plugin_library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 namespace nacre {
@@ -28,12 +31,35 @@ std::vector<fs::path> places(const std::string& file, const std::string& only_pl
   return found;
 }
 
+// Returns false if a library ends before the bytes that its headers speak of. The system would kill
+// a program that opens such a library.
+bool is_whole(const fs::path& path) {
+  std::error_code ignored;
+  const uint64_t size = fs::file_size(path, ignored);
+  std::ifstream file(path, std::ios::binary);
+  const auto read = [&](uint64_t at, auto& part) {
+    return static_cast<bool>(
+        file.seekg(static_cast<std::streamoff>(at)).read(reinterpret_cast<char*>(&part), sizeof part));
+  };
+  Elf64_Ehdr header{};
+  if (!read(0, header)) return false;
+  // Of other files, dlopen() says what is wrong with them.
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return true;
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part{};
+    if (!read(header.e_phoff + uint64_t{header.e_phentsize} * i, part)) return false;
+    if (part.p_offset > size || part.p_filesz > size - part.p_offset) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 PluginFunction open_plugin_function(const std::string& file, const char* name, const std::string& only_place) {
   for (const fs::path& path : places(file, only_place)) {
     std::error_code ignored;
     if (!fs::exists(path, ignored)) continue;
+    if (!is_whole(path)) return {nullptr, path.string(), path.string() + " is not whole: its end is missing"};
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const char* error = dlerror();

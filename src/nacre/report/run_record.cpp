@@ -77,7 +77,8 @@ void read_metrics(const std::string& path, RunRecord& run) {
   std::istringstream lines(read_file(path));
   std::string line;
   for (int64_t n = 1; std::getline(lines, line); ++n) {
-    if (line.empty()) continue;
+    // A run that was killed may have left half of a line at the end.
+    if (line.empty() || lines.eof()) continue;
     const auto j = parse_json<json>(line, path + ", line " + std::to_string(n));
     if (!j.is_object()) throw UserError(path, "line " + std::to_string(n) + " is no JSON object");
     run.epochs.push_back({number(j, "epoch"), number(j, "loss"), number(j, "lr"), number(j, "seconds"),

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "nacre/base/error.h"
+#include "nacre/base/json_text.h"
 #include "nacre/base/pending_file.h"
 
 namespace nacre {
@@ -39,10 +41,11 @@ class CsvLog : public EpochLog {
   }
 
  private:
-  // Returns the whole lines of the epochs up to `last` that the file has.
+  // Returns the whole lines of the epochs up to `last` that the file has. If there is no file,
+  // because the run had no such log before, the lines are made from the metrics of the run.
   std::string lines_up_to(int last) const {
     std::error_code ignored;
-    if (!std::filesystem::exists(path_, ignored)) return "";
+    if (!std::filesystem::exists(path_, ignored)) return lines_of_metrics(last);
     std::istringstream lines(read_file(path_));
     std::string kept;
     for (std::string line; std::getline(lines, line) && !lines.eof();) {
@@ -51,6 +54,27 @@ class CsvLog : public EpochLog {
       if (number.ec == std::errc() && epoch <= last) kept += line + "\n";
     }
     return kept;
+  }
+
+  std::string lines_of_metrics(int last) const {
+    const std::string metrics = std::filesystem::path(path_).replace_filename("metrics.jsonl").string();
+    std::error_code ignored;
+    if (!std::filesystem::exists(metrics, ignored)) return "";
+    std::istringstream lines(read_file(metrics));
+    std::string made;
+    for (std::string line; std::getline(lines, line) && !lines.eof();) {
+      const auto epoch = parse_json_or_discard<nlohmann::json>(line);
+      if (!epoch.is_object() || !epoch.value("epoch", nlohmann::json()).is_number_integer() || epoch.at("epoch") > last)
+        continue;
+      made += epoch.at("epoch").dump();
+      for (const char* key : {"loss", "lr", "seconds", "train", "val", "test", "val_loss"}) {
+        const auto value = epoch.find(key);
+        made += ",";
+        if (value != epoch.end() && value->is_number()) made += cell(value->get<double>());
+      }
+      made += "\n";
+    }
+    return made;
   }
 
   std::string path_;

@@ -70,7 +70,7 @@ class Loop {
       if (epoch(progress)) maybe_save();
     }
     result_.interrupted = state_.epoch < config_.epochs && !stop_early();
-    if (result_.interrupted && guard) result_.signal = StopSignalGuard::signal();
+    if (guard) result_.signal = StopSignalGuard::signal();
     result_.stopped_early = state_.epoch < config_.epochs && !result_.interrupted;
     finish();
     result_.seconds = now_seconds() - start;
@@ -96,6 +96,10 @@ class Loop {
     trainee_.use_average(true);
     std::copy_n(trainee_.parameters().data(), trainee_.parameters().size(), best_.data<float>());
     trainee_.use_average(false);
+    const float* weights = best_.data<float>();
+    if (std::all_of(weights, weights + trainee_.parameters().size(), [](float w) { return std::isfinite(w); })) return;
+    throw RuntimeError(fmt::format("epoch {}", state_.epoch),
+                       "the weights are no longer numbers; start again with a lower --lr");
   }
 
   void open_run_folder() {
