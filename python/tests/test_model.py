@@ -150,6 +150,12 @@ def test_files_and_the_command_line(folder):
     again = nacre.train(data, **{**options, "epochs": 4}, set={"sharpness": 2}).weights()
     for name, values in nacre.load_run("theirs").weights().items():
         np.testing.assert_array_equal(values, again[name])
+    # A run does not continue with a model whose file was changed.
+    changed = (folder / "gated.py").read_text().replace('"sigmoid"', '"tanh"')
+    assert "tanh" in changed
+    (folder / "gated.py").write_text(changed)
+    done = program("train", "--resume", "theirs", "--epochs", "5", folder=folder)
+    assert done.returncode == 2 and "other data, model or training settings" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("text, arguments, says", [

@@ -8,6 +8,7 @@ number of the first one, to repeat a single one. The summary goes to stderr.
 import collections
 import contextlib
 import json
+import math
 import os
 import random
 import re
@@ -308,6 +309,20 @@ class Cases(Memory):
             self.assertEqual(run.code, 0, str(run))
             bill = run.json()["planned_mb"]
             self.assertLess(abs(guess - bill) / bill, 0.35, f"{options}: {guess} MiB estimated, {bill} MiB billed")
+
+    def test_fewer_batches_ahead_fit(self):
+        """Under a limit, fewer batches are prepared ahead."""
+        batches = ("train", "--data", "twin:arxiv@0.05", "--model", "sage", "--mode", "minibatch", "--fanout", "5,5",
+                   "--batch-size", 256, "--epochs", 1, "--no-checkpoint", "--device", "cpu", "--plan", "off", "--json")
+        least = self.measure(*batches, "--prefetch", 0)
+        self.assertEqual(least.code, 0, str(least))
+        limit = math.ceil(least.json()["planned_mb"]) + 8  # under a limit, evaluation may take more
+        run = self.measure(*batches, "--memory-limit", f"{limit}M")
+        self.assertEqual(run.code, 0, str(run))
+        self.assertLessEqual(run.json()["planned_mb"], limit)
+        run = self.measure(*batches, "--memory-limit", "70M")
+        self.assert_refused(run, "--memory-limit")
+        self.assertIn("--batch-size", run.err)
 
     def test_prediction_has_a_bill(self):
         self.ok("train", "--data", "twin:cora", "--epochs", 1, "--checkpoint", "run", "--device", "cpu")

@@ -148,6 +148,8 @@ class Plans(PlanTest):
                                ("dst-id=1", "join_products")):
                 self.refused(command, *TWIN, "--plan", plan, "--disable-pass", name, says="--disable-pass")
         self.ok("plan", *TWIN, *SMALL, "-o", "plan.json")
+        self.write("bad.json", self.read("plan.json").replace(b'"fuse": true', b'"fuse": "yes"'))
+        self.refused("train", *TWIN, *SMALL, "--plan", "bad.json", says="bad.json: has damaged options")
         self.refused("train", *TWIN, *SMALL, "--plan", "plan.json", "--disable-pass", "sink_tails",
                      says="is settled by the plan file")
         self.ok("plan", *TWIN, *SMALL, "--device", "cuda:typical", "--disable-pass", ",".join(GPU_PASSES))

@@ -241,6 +241,19 @@ class Weights(Robust):
         self.assertEqual(self.nacre(*diverges, "--checkpoint", "run").code, 1)
         self.assertFalse((self.dir / "run/model.safetensors").exists())
 
+    def test_an_epoch_without_a_score_is_not_the_best(self):
+        self.ok("train", "--data", "twin:cora", "--model", "gin", "--optimizer", "sgd", "--epochs", 3, "--lr", 100, "--metric",
+                "roc_auc", "--checkpoint", "run", "--device", "cpu")
+        scores = [json.loads(line)["val"] for line in self.read("run/metrics.jsonl").decode().splitlines()]
+        best = max((score, -epoch) for epoch, score in enumerate(scores, 1) if score is not None)
+        self.assertEqual(json.loads(self.read("run/result.json"))["best_epoch"], -best[1], scores)
+
+    def test_a_ranking_of_infinite_scores_ends(self):
+        """Once, scores that are not finite were compared with each other for ever."""
+        for metric in ("roc_auc", "average_precision"):
+            self.refused("train", "--data", "twin:cora", "--model", "gin", "--optimizer", "sgd", "--epochs", 3, "--lr", 1000,
+                         "--metric", metric, "--device", "cpu", "--no-checkpoint", code=1, says="no longer")
+
     def test_scores_that_are_no_numbers(self):
         """Weights may be finite and yet too large to compute with."""
         self.ok("train", *SMALL, "--epochs", 2, "--checkpoint", "run")

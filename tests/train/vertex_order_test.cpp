@@ -149,8 +149,8 @@ TEST(VertexOrder, PlanFilesKeepTheOrder) {
   EXPECT_EQ(parse_options(options_json(options), "test").vertex_order, Reorder::rcm);
   EXPECT_EQ(parse_options(options_json({}), "test").vertex_order, Reorder::none);
   Session session(small_data(), run_in("rcm", "gcn"));
-  EXPECT_EQ(planned_order(plan_json(session.plan())), Reorder::rcm);
-  EXPECT_EQ(planned_order("no plan"), Reorder::none);
+  EXPECT_EQ(planned_order(plan_json(session.plan()), "f"), Reorder::rcm);
+  EXPECT_EQ(planned_order("no plan", "f"), Reorder::none);
 }
 
 // Caches in a folder of their own.

@@ -233,7 +233,7 @@ Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options,
 
 // Returns the order of the vertices that a plan file names; none if it names no order or if the
 // text is no plan file.
-Reorder planned_order(const std::string& text);
+Reorder planned_order(const std::string& text, const std::string& where);
 
 // Checks that kernels cover every needed node, read only what was written before, and write each
 // stored value once.

@@ -206,10 +206,10 @@ PlanOptions parse_options(const std::string& text, const std::string& where) {
   return options_of(j, where);
 }
 
-Reorder planned_order(const std::string& text) {
+Reorder planned_order(const std::string& text, const std::string& where) {
   const json file = parse_json_or_discard<json>(text);
   if (!file.is_object() || !file.contains("options") || !file["options"].is_object()) return Reorder::none;
-  return options_of(file["options"], "options").vertex_order;
+  return options_of(file["options"], where).vertex_order;
 }
 
 std::string plan_json(const Plan& plan) {

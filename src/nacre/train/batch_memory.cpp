@@ -374,6 +374,8 @@ HostMemory BatchSession::host() const {
   HostMemory host;
   host.gpu = !device_->on_host();
   host.training = host_memory();
+  host.remedy = kFewer;
+  if (run_.config.staleness > 0) host.remedy += ", or a smaller --staleness";
   host.evaluating = {{"scores being ranked", ranking_bytes(run_.metric, run_.dataset)}};
   host.held = run_.dataset.graph.bytes() + (tier_ ? 0 : stored_features()) + run_.label_bytes() + inputs_->bytes() +
               learner_->parameter_bytes() + learner_->optimizer_bytes() + learner_->track_bytes() + views_->bytes() +

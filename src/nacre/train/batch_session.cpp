@@ -131,7 +131,11 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
     if (!device_->on_host()) place_features();
     prefer_near_rows(needs);
     counted_.clear();
+    // Evaluation takes at most this. What it takes is known when its way has been chosen, which
+    // depends on the number of batches ahead.
+    if (needs.evaluation) inference_work_ = inference_->work_bytes();
     choose_prefetch();
+    inference_work_ = 0;
     sample_on_device();
     if (needs.evaluation) choose_evaluation(needs.embeddings);
   }

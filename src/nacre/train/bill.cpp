@@ -163,6 +163,7 @@ int64_t ranking_bytes(const std::string& metric, const Dataset& d) {
 
 Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
   Bill bill;
+  bill.remedy = session.remedy;
   const int64_t held = held_memory();
   const int64_t measured = peak_memory();
   // Memory that the figures of the session do not name: plans, tables, freed memory that the

@@ -82,6 +82,7 @@ struct HostMemory {
   std::vector<MemoryItem> loading;     // what reading the weights of a checkpoint takes in addition
   std::vector<MemoryItem> writing;     // what writing predictions takes in addition
   int64_t held = 0;                    // the part of all these bytes that is already held
+  std::string remedy = {};             // as in Bill
   bool gpu = false;                    // whether it computes on a GPU
   bool trains = true;                  // false: it only predicts
 };

@@ -18,11 +18,11 @@ bool has_class(const Dataset& d, NodeId v, int64_t c) {
   return d.targets.data<uint8_t>()[static_cast<int64_t>(v) * d.num_classes + c] != 0;
 }
 
-bool any_nan(const ScoredNodes& s) {
+bool all_finite(const ScoredNodes& s) {
   const int64_t classes = s.dataset.num_classes;
-  return std::any_of(s.nodes.begin(), s.nodes.end(), [&](NodeId v) {
+  return std::all_of(s.nodes.begin(), s.nodes.end(), [&](NodeId v) {
     const float* row = s.scores + static_cast<int64_t>(v) * classes;
-    return counts(s.dataset, v) && std::any_of(row, row + classes, [](float x) { return std::isnan(x); });
+    return !counts(s.dataset, v) || std::all_of(row, row + classes, [](float x) { return std::isfinite(x); });
   });
 }
 
@@ -95,7 +95,7 @@ double class_area(const std::vector<Ranked>& list) {
 }
 
 double mean_over_classes(const ScoredNodes& s, double (*of_class)(const std::vector<Ranked>&)) {
-  if (any_nan(s)) return NAN;
+  if (!all_finite(s)) return NAN;
   const std::vector<double> norms = row_norms(s);
   std::vector<double> values(s.dataset.num_classes);
   parallel_tasks(s.dataset.num_classes, [&](int64_t c) { values[c] = of_class(ranking(s, norms, c)); });

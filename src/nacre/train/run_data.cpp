@@ -12,6 +12,9 @@
 #include "nacre/data/native_writer.h"
 #include "nacre/data/reordered.h"
 #include "nacre/data/users_items.h"
+#include "nacre/dfg/dfg.h"
+#include "nacre/model/model.h"
+#include "nacre/model/model_file.h"
 #include "nacre/train/class_weights.h"
 #include "nacre/train/disk_tier.h"
 #include "nacre/train/feature_options.h"
@@ -159,7 +162,10 @@ void RunData::reorder(const Array<NodeId>& order) {
 
 std::string RunData::fingerprint() const {
   uint64_t h = data_fingerprint;
-  for (const char c : result_settings_json(config)) h = mix_key(h, static_cast<unsigned char>(c));
+  std::string settings = result_settings_json(config);
+  // The file of a model may have changed since the run was started.
+  if (!file_of_model(config.model.model).empty()) settings += print_dfg(build_model(config.model));
+  for (const char c : settings) h = mix_key(h, static_cast<unsigned char>(c));
   return fmt::format("{:016x}", h);
 }
 

@@ -270,8 +270,10 @@ class Loop {
   void evaluate() {
     measure();
     observe_plateau();
-    // Without a validation split, every epoch counts as the best so far.
-    if (std::isnan(scores_.val) || (by_loss() ? scores_.val_loss < state_.best_loss : scores_.val > state_.best_val)) {
+    // Without a validation split, every epoch counts as the best so far. If there was a score
+    // before, an epoch without one has diverged.
+    const bool better = by_loss() ? scores_.val_loss < state_.best_loss : scores_.val > state_.best_val;
+    if (std::isnan(scores_.val) ? state_.best_val < 0 : better) {
       if (by_loss() && !std::isnan(scores_.val_loss)) state_.best_loss = scores_.val_loss;
       state_.best_val = std::isnan(scores_.val) ? -1 : scores_.val;
       state_.best_test = std::isnan(scores_.test) ? -1 : scores_.test;

@@ -80,13 +80,13 @@ VertexOrder take(const OrderQuestion& q, Reorder how) {
 std::optional<Reorder> order_in_file(const PlanRequest& request) {
   if (!request.resumed_plan.empty()) {
     try {
-      return planned_order(read_file(request.resumed_plan));
+      return planned_order(read_file(request.resumed_plan), request.resumed_plan);
     } catch (const UserError&) {
       return std::nullopt;
     }
   }
   if (is_plan_name(request.plan)) return std::nullopt;
-  return planned_order(read_file(request.plan));
+  return planned_order(read_file(request.plan), request.plan);
 }
 
 // The predicted seconds of a step of the plan that makes no choices, and how many of them are spent
