@@ -153,7 +153,7 @@ void add_bench(Command app) {
   add_execution_options(command, c->config);
   command.without({"--device", "--precision", "--mode"});
   add_talk_options(command);
-  command.add_option("--models", c->models, "comma-separated").show_default();
+  command.add_option("--models", c->models, "models to measure, comma-separated").show_default();
   command.add_option("--layers", c->config.model.layers).show_default();
   command.add_option("--hidden", c->config.model.hidden).show_default();
   command.add_option("--heads", c->config.model.heads, "attention heads; default 4");

@@ -330,7 +330,7 @@ void add_bench_gpu(Command bench) {
   add_execution_options(command, c->config);
   command.without({"--mode"});
   add_talk_options(command);
-  command.add_option("--models", c->models, "comma-separated; may be empty").show_default();
+  command.add_option("--models", c->models, "models to measure, comma-separated; may be empty").show_default();
   command.add_option("--spmm", c->widths, "widths of sums over neighbours to time alone, comma-separated");
   command.add_option("--name", c->name, "name of the data in the results");
   command.add_option("--layers", c->config.model.layers).show_default();

@@ -190,8 +190,9 @@ void add_bench_graphtensor(Command bench) {
   add_batch_options(command, o.config);
   command.without({"--staleness", "--schedule"});
   add_talk_options(command);
-  command.add_option("--graphs", c->graphs, "comma-separated, SPEC or SPEC#WIDTH for features of another width");
-  command.add_option("--models", c->models, "comma-separated; default gcn,sage,ngcf");
+  command.add_option("--graphs", c->graphs,
+                     "data sets to measure, comma-separated; SPEC#WIDTH changes the width of the features");
+  command.add_option("--models", c->models, "models to measure, comma-separated; default: gcn,sage,ngcf");
   command.add_option("--figures", c->figures, "figures to measure, from 15,16,17,18,19,20,reuse; default: all");
   command.add_option("--hidden", o.config.model.hidden).show_default().positive();
   command.add_option("--layers", o.config.model.layers).show_default().positive();

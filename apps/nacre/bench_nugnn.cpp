@@ -131,7 +131,7 @@ void add_bench_nugnn(Command bench) {
   command.add_option("--most-nodes", c->sampling.most_vertices, "the most nodes that a part has")
       .show_default()
       .positive();
-  command.add_option("--most-edges", c->sampling.most_edges, "about the most edges that a part has")
+  command.add_option("--most-edges", c->sampling.most_edges, "the most edges that a part has, approximately")
       .show_default()
       .positive();
   command.add_option("--folds", c->folds, "sets of graphs that take turns as the unseen ones")

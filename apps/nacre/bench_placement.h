@@ -18,7 +18,7 @@ struct PlacementBench {
   std::string methods;                  // methods of placement; empty: all
   // GB/s at which a device reads its own rows (0: at no cost), those of a peer and of the host
   double own_rate = 0, peer_rate = 100, host_rate = 20;
-  double alpha = -1;      // alpha of Algorithm 1; negative: the value of the least expected time
+  double alpha = -1;      // alpha of Algorithm 1; negative: the alpha with the least expected time
   int64_t epochs = 1;     // epochs that are sampled and counted
   std::string json;       // file for the table; empty: none
   std::string scales;     // scales of locality-aware sampling that are trained with; empty: none

@@ -177,8 +177,8 @@ void add_bench_wisegraph(Command bench) {
   // cannot set these options.
   command.without({"--device", "--precision", "--mode", "--plan", "--recompute", "--deterministic", "--no-plan-cache"});
   add_talk_options(command);
-  command.add_option("--graphs", c->graphs, "comma-separated; default twin:arxiv and three more");
-  command.add_option("--models", c->models, "comma-separated; default gcn,sage,gat,rgcn,sage-lstm");
+  command.add_option("--graphs", c->graphs, "data sets to measure, comma-separated; default: twin:arxiv and 3 more");
+  command.add_option("--models", c->models, "models to measure, comma-separated; default: gcn,sage,gat,rgcn,sage-lstm");
   command.add_option("--figures", c->figures,
                      "figures to measure, from 13,15,16,17,18,19,20,t2,t3; default: all but 20 and t2, or none if a\n"
                      "flag below is given");

@@ -94,9 +94,9 @@ PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& da
 // Returns what `nacre COMMAND --help` prints about the options of "train", "load", "graph" or
 // "sampler".
 std::string options_text(const std::string& command);
-// Returns the long names of these options, for example "--epochs".
+// Returns the long names of the options of such a command, for example "--epochs".
 std::vector<std::string> option_names(const std::string& command);
-// Returns the long names of those of these options that take no value, for example
+// Returns the long names of the options of such a command that take no value, for example
 // "--deterministic".
 std::vector<std::string> flag_names(const std::string& command);
 

@@ -13,9 +13,10 @@
 namespace nacre::cli {
 namespace {
 
-// The interpreter runs this program. Its arguments are the folder of the package in a build folder,
-// the version of this program, the file of the model, and the arguments of the command line. Ctrl-C
-// ends it while Python starts, and what the file of the model prints does not mix with the results.
+// The Python interpreter runs this script. The arguments of the script are the folder of the
+// package in a build folder, the version of nacre, the file of the model, and the arguments of the
+// command line. Ctrl-C ends the script while Python starts. What the file of the model prints goes
+// to stderr, so that it does not mix with the results.
 constexpr const char* kProgram = R"py(
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -62,7 +62,8 @@ LearnedCosts learn_costs(BatchSession& session, double seconds) {
   learned.error = held_out_batch_error(times.all, session.device().name());
   for (const TimedOperation& t : times.all) learned.batches = std::max<int64_t>(learned.batches, t.batch + 1);
   if (!on_host) {
-    // The host prepares the batches of the device, so these operations were timed with the device.
+    // The host prepares batches for the device, too, so time_operations() has already timed the
+    // operations that prepare a batch.
     const std::set<std::string> prepares = {"sample", "reindex", "gather", "prepare", "bind"};
     for (TimedOperation& t : time_host(session, seconds / 2).all) {
       if (!prepares.contains(t.key.operation)) times.all.push_back(std::move(t));

@@ -229,8 +229,9 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
   if (c.space) config.plan_cache = false;  // a plan that was kept would leave nothing to search for
-  // In the schedule in-turn, the bill must count the samples of a group. In other schedules,
-  // operations would be timed on one device only, so the session follows none of them.
+  // The session follows the schedule only if it is in-turn, for which the bill must count the
+  // samples of a group. With any other schedule, the session would time operations on one device
+  // only.
   if (c.schedule == "in-turn" && config.device != kTypical) config.batch_schedule = c.schedule;
   if (config.device != kTypical) return config;
   parse_precision(config.precision);

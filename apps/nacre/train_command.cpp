@@ -47,7 +47,7 @@ void check_seeds(const TrainCommand& c, const Command& command) {
 }
 
 // A resumed run keeps its plan and the order of its nodes, so that it continues bit for bit.
-// Refuses options that ask for others than those of the run.
+// Throws UserError if an option asks for another plan or another order.
 void check_kept_plan(const TrainCommand& c, const Command& command) {
   const std::string& folder = c.trainer.run_folder;
   const std::string settings = folder + "/config.json";

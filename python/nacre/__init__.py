@@ -28,6 +28,6 @@ __all__ = ["Batch", "Block", "Estimator", "Graph", "Model", "ModelOptions", "Nap
            "Session", "UserError", "Value", "__version__", "load", "load_run", "mlflow_logger", "model", "plan", "sampler",
            "stack_layers", "train", "wandb_logger"]
 
-UserError.__module__ = __name__  # as messages and pickles shall name it
+UserError.__module__ = __name__  # messages and pickles name the class nacre.UserError
 _core.set_log(_logging.getLogger("nacre").log)
 _atexit.register(_core.end_interpreter)

@@ -68,12 +68,12 @@ def floats(value: Any, where: str, dims: int) -> np.ndarray:
         array = array.reshape(-1)
     if array.ndim != dims:
         raise UserError(f"{where}: has the shape {list(array.shape)}; {dims} dimensions are needed")
-    with np.errstate(over="ignore"):  # what becomes infinite is refused later, with its place
+    with np.errstate(over="ignore"):  # infinite values are refused later, with their place
         return np.ascontiguousarray(array, dtype=np.float32)
 
 
 def whole(value: Any, where: str) -> int:
-    """Returns a whole number from 0 on that a C++ int64 holds."""
+    """Returns `value` as an int. Raises UserError unless it is a whole number below 2^63."""
     try:
         number = operator.index(value)
     except TypeError:

@@ -105,8 +105,9 @@ def from_scipy(matrix: Any) -> Source:
 
 
 def from_networkx(graph: Any) -> Source:
-    """Edges of an undirected graph lead both ways. The attribute weight of edges is used if all
-    edges have it, and x of nodes if all nodes have it; nodes without y are unlabelled."""
+    """Takes the edges and attributes of a networkx graph. Edges of an undirected graph lead both
+    ways. The attribute weight of edges is used if all edges have it, and x of nodes if all nodes
+    have it; nodes without y are unlabelled."""
     nodes = list(graph.nodes)
     index = {node: i for i, node in enumerate(nodes)}
     edges = list(graph.edges(data=True))

@@ -43,8 +43,8 @@ class Estimator:
         training nodes (ids or truth values) are used instead of those of the graph.
 
         If the graph is a setting, fit(nodes, y) trains on these nodes, with `y` as their classes.
-        No other node has an influence on the weights then but by its features and edges: the
-        weights of the last epoch are kept."""
+        Other nodes then influence the weights only by their features and edges. No node validates,
+        so the weights of the last epoch are kept."""
         options = dict(self._options)
         known = options.pop("graph", None)
         if graph is None and known is None:

@@ -11,8 +11,8 @@ from ._graph import Graph
 from ._sampler import Batch, Sampler
 
 
-# Settings of torch_geometric's loader that change nothing here, and the values at which the others
-# mean what this loader does.
+# Settings of torch_geometric's NeighborLoader. Those in _IGNORED change no batch, so every value is
+# taken. Those in _USUAL are taken only with the value for which both loaders do the same.
 _IGNORED = {"num_workers", "persistent_workers", "pin_memory", "prefetch_factor", "filter_per_worker", "is_sorted",
             "temporal_strategy"}
 _USUAL = {"directed": True, "disjoint": False, "subgraph_type": "directional", "input_time": None, "time_attr": None,
@@ -30,9 +30,10 @@ class NeighborLoader:
 
     data may be a Data object or a nacre.Graph. A batch has everything that Data holds for its nodes
     and edges, and n_id, e_id, input_id, batch_size, num_sampled_nodes and num_sampled_edges. The
-    neighbours of a node are drawn once, with the number of the hop in which it is reached; with
-    weight_attr, the name of a weight of each edge, they are drawn in proportion to it. Threads
-    prepare nothing ahead: wrap the loader if another thread should.
+    neighbours of a node are drawn once, as many as num_neighbors says for the hop in which the node
+    is reached. With weight_attr, the name of an attribute that has a weight for each edge, they are
+    drawn in proportion to these weights. A batch is prepared when it is asked for; to prepare
+    batches ahead, iterate over the loader on a thread of your own.
     """
 
     def __init__(self, data: Any, num_neighbors: Sequence[int], *, batch_size: int = 1, input_nodes: Any = None,

@@ -13,7 +13,7 @@ from ._core import UserError
 
 @functools.lru_cache(maxsize=None)
 def flags(command: str) -> frozenset[str]:
-    """Returns those of these names that take no value."""
+    """Returns the long names of the options of a command that take no value."""
     return frozenset(_core.flag_names(command))
 
 
@@ -58,7 +58,7 @@ def words(command: str, options: dict[str, Any]) -> list[str]:
             result += [name, text(value)]
             continue
         if not isinstance(value, bool) and (name in switches or name not in known and off in switches):
-            raise UserError(f"{name}: {value!r} does not switch it on or off (give True or False)")
+            raise UserError(f"{name}: {value!r} does not switch this option on or off (give True or False)")
         if isinstance(value, bool):
             if name in known and name not in switches:
                 raise UserError(f"{name}: {value} is not a value of this option")

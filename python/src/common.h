@@ -76,7 +76,7 @@ nb::object view(const Array<T>& array) {
   return view(array.data(), {static_cast<size_t>(array.size())}, std::make_shared<Array<T>>(array));
 }
 
-// Returns a copy of the values. Needs no lock.
+// Returns a copy of the values. Does not need the interpreter's lock.
 template <class T>
 std::unique_ptr<T[]> copy_of(const T* data, const std::vector<size_t>& shape) {
   size_t size = 1;

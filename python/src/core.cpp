@@ -70,9 +70,10 @@ NB_MODULE(_core, m) {
       "Runs the command line and returns its exit code. The process should end with that code.");
   m.def("options_text", &nacre::cli::options_text, nb::arg("command"),
         "Returns the options of 'train', 'load' or 'graph' as the command line describes them.");
-  m.def("option_names", &nacre::cli::option_names, nb::arg("command"), "Returns the long names of these options.");
+  m.def("option_names", &nacre::cli::option_names, nb::arg("command"),
+        "Returns the long names of the options of 'train', 'load' or 'graph'.");
   m.def("flag_names", &nacre::cli::flag_names, nb::arg("command"),
-        "Returns the long names of those of these options that take no value.");
+        "Returns the long names of the options of 'train', 'load' or 'graph' that take no value.");
   m.def("end_interpreter", &end_interpreter, "The package calls this when the interpreter ends.");
   m.def("warnings", &nacre::warnings_so_far, "Returns all distinct warnings of this process so far.");
   m.def("num_threads", &nacre::num_threads, "Returns the number of threads that loops run on.");

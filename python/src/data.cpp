@@ -231,7 +231,7 @@ nb::object edge_index(const GraphData& g) {
   const int64_t count = graph.num_edges();
   auto values = std::make_unique<int64_t[]>(static_cast<size_t>(2 * count));
   {
-    // Needs no other threads, so that it works in a process that was forked, too.
+    // This copy is made without other threads, so that it works in a process that was forked, too.
     const GilRelease release;
     std::copy_n(graph.col_idx().data(), count, values.get());
     int64_t* dst = values.get() + count;

@@ -34,7 +34,7 @@ GilRelease::GilRelease() : state_(PyEval_SaveThread()) { ++g_without_lock; }
 
 GilRelease::~GilRelease() {
   --g_without_lock;
-  while (!begin_taking()) pause();  // this thread ends with the process
+  while (!begin_taking()) pause();  // this thread waits here until the process is over
   PyEval_RestoreThread(state_);
   --g_taking;
 }
@@ -50,7 +50,7 @@ GilAcquire::~GilAcquire() {
 }
 
 void GilAcquire::require() const {
-  if (!held_) throw RuntimeError("nacre", "the Python interpreter ends");
+  if (!held_) throw RuntimeError("nacre", "the Python interpreter is ending");
 }
 
 void end_interpreter() {
@@ -59,7 +59,7 @@ void end_interpreter() {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const GilRelease released;
-  // This thread is one of those without the lock.
+  // This thread is itself counted in g_without_lock.
   while (g_taking > 0 || (g_without_lock > 1 && Clock::now() - begin < std::chrono::seconds(10)))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }

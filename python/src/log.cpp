@@ -22,9 +22,9 @@ class PythonLog final : public LogSink {
     try {
       nb::handle(static_cast<PyObject*>(call_.get()))(level, text);
     } catch (nb::python_error& error) {
-      // An exception must not end the work that the message is about at this place. The module
-      // logging catches those of its handlers, so on the main thread it is that of a signal
-      // handler, which counts later.
+      // The work that the message is about must not end in the middle of a message. The module
+      // logging catches the exceptions of its own handlers. So an exception on the main thread
+      // comes from a signal handler; raise_later() lets it end the training or the call.
       if (on_main_thread()) {
         raise_later(error);
         return;

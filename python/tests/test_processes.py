@@ -11,8 +11,8 @@ def child(code, *arguments):
 
 
 def test_no_exception_of_a_signal_handler_is_lost():
-    """A handler of a signal may run while a message is logged. Its exception must end the training,
-    or else the call after the work."""
+    """A signal handler may run while a message is logged. Its exception must end the training that
+    is under way or, if none is, be raised when the call ends."""
     done = child("""
 import signal, nacre
 

@@ -90,7 +90,7 @@ def test_values_of_options(graph):
     run = nacre.train(graph, **SMALL, class_weights=[1, 2, 0.5], disable_pass=["sink_tails"], num_layers=3)
     assert run.config["training"]["class_weights"] == "1,2,0.5" and run.config["model"]["layers"] == 3
     assert "--fanout" in nacre.train.options()
-    for empty in ("", []):  # the next word must not become its value
+    for empty in ("", []):  # the option after --fanout must not become its value
         with pytest.raises(nacre.UserError, match="--fanout: .* is not a value"):
             nacre.train(graph, fanout=empty, **SMALL)
 

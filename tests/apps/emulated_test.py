@@ -56,8 +56,9 @@ class ColdStarts(Emulated):
     being loaded."""
 
     def start(self, number, **changes):
-        # Each number has another model than the one before it, and after each round of models comes
-        # the next set of places. So all combinations occur, even if only every third number is run.
+        # Runs with successive numbers take the models in turn, and the next set of places follows
+        # after each round of models. So all combinations occur, even if only every third number is
+        # run.
         model, places = list(MODELS)[number % len(MODELS)], PLACES[number // len(MODELS) % len(PLACES)]
         return self.run_with("train", *SMALL, *BATCHES, "--model", model, *MODELS[model], *places, "--epochs", 4,
                              "--no-checkpoint", "--json", "-q", NACRE_CACHE=self.dir / f"cache{number}",

@@ -316,7 +316,8 @@ class Cases(Memory):
                    "--batch-size", 256, "--epochs", 1, "--no-checkpoint", "--device", "cpu", "--plan", "off", "--json")
         least = self.measure(*batches, "--prefetch", 0)
         self.assertEqual(least.code, 0, str(least))
-        limit = math.ceil(least.json()["planned_mb"]) + 8  # under a limit, evaluation may take more
+        # Under a limit, evaluation may take a few MiB more.
+        limit = math.ceil(least.json()["planned_mb"]) + 8
         run = self.measure(*batches, "--memory-limit", f"{limit}M")
         self.assertEqual(run.code, 0, str(run))
         self.assertLessEqual(run.json()["planned_mb"], limit)

@@ -15,8 +15,8 @@ using Clock = std::chrono::steady_clock;
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 struct End {
-  bool killed = false;  // by SIGKILL
-  int code = -1;        // if the process was not killed
+  bool killed = false;  // whether SIGKILL ended the process
+  int code = -1;        // exit code; -1 if a signal ended the process
   double seconds = 0;
 };
 
@@ -46,7 +46,7 @@ TEST(EndTimer, kills_a_stopped_process_long_before_its_time_is_over) {
   EXPECT_LT(end.seconds, EndTimer::kStopped + 5);
 }
 
-// The thread that puts the clock off may not have run yet when the process is stopped.
+// The thread that sets the clock anew may not have run yet when the process is stopped.
 TEST(EndTimer, kills_a_process_that_is_stopped_at_once) {
   for (const bool kept : {false, true}) {
     const End end = end_of([kept] {

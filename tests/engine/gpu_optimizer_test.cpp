@@ -44,7 +44,7 @@ struct Moments {
   double w, m, v;
 };
 
-// Updates one element in double, as the formulas say.
+// Updates one weight and its moments in double precision, by the formulas of the optimisers.
 void step(const OptimizerOptions& o, double lr, double g, int64_t t, Moments& x) {
   const bool adamw = o.name == "adamw";
   const double grad = g + (adamw ? 0 : o.weight_decay) * x.w;

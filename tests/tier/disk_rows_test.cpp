@@ -99,7 +99,7 @@ TEST_P(DiskRowsByQueue, EveryBatchFindsItsRows) {
       EXPECT_EQ(counts.batches, 32);
       EXPECT_EQ(counts.from_memory + counts.from_disk, 32 * 150);
       EXPECT_EQ(counts.not_seated > 0, budget < least_budget(width, 150));
-      // Begins another epoch in its middle while batches are under way.
+      // Begins in the middle of another epoch while batches of this one are under way.
       source->begin({0, 5}, false);
       table.look_up(*source, {0, 5});
       source->begin({7, 8}, false);

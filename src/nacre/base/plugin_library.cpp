@@ -43,7 +43,7 @@ bool is_whole(const fs::path& path) {
   };
   Elf64_Ehdr header{};
   if (!read(0, header)) return false;
-  // Of other files, dlopen() says what is wrong with them.
+  // If the file is no 64-bit library, dlopen() will say so.
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return true;
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part{};

@@ -14,8 +14,9 @@
 
 namespace nacre {
 
-// While the process runs, a thread puts the clock off again and again. So a process that is stopped
-// is killed soon, and one that is only slow has all of its time.
+// The clock is set to kStopped seconds at most. While the process runs, a thread sets it anew again
+// and again. So a process that is stopped is killed soon, and one that is only slow is killed when
+// all of its time is over.
 class EndTimer {
  public:
   // Seconds after which a process that is stopped has been killed.
@@ -35,7 +36,7 @@ class EndTimer {
     try {
       std::thread([state = state_] { state->run(); }).detach();
     } catch (const std::system_error&) {
-      // Without a thread, the clock runs for all of the time.
+      // If the thread cannot be started, the clock is set once, to all of the time.
       state_->renewed = false;
       state_->set(seconds);
     }
@@ -57,7 +58,7 @@ class EndTimer {
   using Clock = std::chrono::steady_clock;
 
   struct State {
-    // Seconds between two moments at which the thread puts the clock off.
+    // Seconds between two moments at which the thread sets the clock.
     static constexpr double kStep = 0.5;
 
     std::mutex mutex;  // guards the members below
@@ -65,13 +66,13 @@ class EndTimer {
     bool over = false;
     timer_t timer{};
     Clock::time_point end;
-    bool renewed = true;  // whether the thread puts the clock off
+    bool renewed = true;  // whether there is a thread that sets the clock anew
 
     void set(double seconds) {
       const std::lock_guard lock(mutex);
       if (over) return;
       end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-      // The process may be stopped before the thread puts the clock off for the first time.
+      // The process may be stopped before the thread sets the clock for the first time.
       put_off(renewed ? std::min(seconds, kStopped) : seconds);
     }
     void stop() {
@@ -89,7 +90,7 @@ class EndTimer {
         changed.wait_for(lock, std::chrono::duration<double>(kStep), [&] { return over; });
       }
     }
-    // Lets the clock ring after `seconds`.
+    // Sets the clock, which then kills the process after `seconds` unless it is set again.
     void put_off(double seconds) {
       const double positive = std::max(seconds, 1e-3);  // 0 would switch the clock off
       itimerspec when{};

@@ -209,8 +209,8 @@ int64_t EdgeCover::bytes() const {
   return at_dst.bytes() + at_src.bytes() + (dst_edges.size() + src_edges.size()) * static_cast<int64_t>(sizeof(EdgeId));
 }
 
-// An index of pairs takes at most 30 bytes for each edge, and there are two. What is matched takes
-// fewer, after the index at the sources has gone.
+// There are two indexes of pairs, and each takes at most 30 bytes for each edge. The index at the
+// sources is freed before the pairs are matched, and the matching takes less memory than it did.
 int64_t covering_bytes(int64_t edges) { return edges * 2 * 30; }
 
 EdgeCover cover_edges(const Graph& graph) {

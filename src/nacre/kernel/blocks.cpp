@@ -29,7 +29,8 @@ Blocks Blocks::full(const Graph& graph, int layers) {
   return blocks;
 }
 
-// A layer is left out in front of each half, because the destinations of a layer l are v(l+1).
+// The destinations of a layer l are v(l+1), so the numbers of the layers have a gap in front of
+// each half.
 CoverLayers Blocks::cover_layers() const {
   return cover_ ? CoverLayers{num_layers() + 1, num_layers() + 3} : CoverLayers{};
 }

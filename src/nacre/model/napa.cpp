@@ -7,7 +7,10 @@
 namespace nacre {
 
 Napa& Value::net() const {
-  if (net_ == nullptr) throw UserError("model", "an empty value is used", "give every Value a value first");
+  if (net_ == nullptr) {
+    throw UserError("model", "an empty value is used as an operand",
+                    "assign the result of a function of Napa to every Value first");
+  }
   return *net_;
 }
 

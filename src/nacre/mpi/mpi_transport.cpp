@@ -52,9 +52,9 @@ void check(int code, int peer, const char* call) {
   throw TransportError(peer, std::string(call) + " failed: " + text);
 }
 
-// Calls `look` with the seconds since its start again and again until the object is destroyed. The
-// function may end the process. This is needed because MPI waits for ever for a process that is
-// stopped, or that dies at the wrong moment.
+// Calls `look` again and again, with the seconds since the watchdog was made, until the watchdog is
+// destroyed. `look` may end the process. A watchdog is needed because MPI waits for ever for a
+// process that is stopped, or that dies at the wrong moment.
 class Watchdog {
  public:
   // The first look is taken after `first` seconds.
@@ -195,8 +195,8 @@ void MpiTransport::close(double exits_within) {
     seen = stopped;
     const bool too_long = seen >= 0 && now - since > kStoppedLimit + later;
     if (!too_long && now < kCloseLimit + later) return;
-    // A rank before this one that has ended has printed the message, unless MPI has ended for it.
-    // In both cases the launcher or the system ends the other processes.
+    // If a rank before this one has ended, it has printed the message already, or MPI ended there
+    // as it should. In both cases the launcher or the system ends the other processes.
     if (too_long && neighbours_.gone_before()) return;
     std::fprintf(stderr, "nacre: %s has not ended within %g s after the end of the run\n",
                  too_long ? ("rank " + std::to_string(seen) + ": it").c_str() : "MPI: one of the processes",

@@ -124,8 +124,9 @@ bool Analysis::row_local(NodeRef i) const {
   const Node& node = dfg_[i];
   if (op_info(node.op).elementwise) return true;
   switch (node.op) {
-    // Pairs have no loads of their own: they are gathered by kernels that know pairs, or plainly.
-    // Rows of edges in another block have other numbers.
+    // Programs cannot load rows of pairs: kernels that know pairs gather them, or a plain kernel
+    // does. They cannot load rows of edges of another block either, because the same edge has
+    // another number there.
     case Op::index:
       if (node.attr == Attr::self && node.type.space.kind == SpaceKind::edge) return false;
       return !node.type.space.is_pair() && node.attr != Attr::pair_src && node.attr != Attr::pair_dst;

@@ -74,13 +74,14 @@ class Builder {
   NodeRef add(Op op, std::vector<NodeRef> inputs, Attr attr = Attr::none, std::vector<int64_t> ints = {}) {
     return out_.add({.op = op, .inputs = std::move(inputs), .attr = attr, .ints = std::move(ints)});
   }
-  // Returns the rows of an old value at one end of the edges of a layer.
+  // Returns a value of the old DFG at the vertices that are one end of the edges of a layer.
   NodeRef at_end(NodeRef old, Attr end, int layer) {
     if (layer == kWhole) return at(old);
     return add(Op::index, {at(old)}, Attr::self, {end == Attr::src ? layer : layer + 1});
   }
-  // Returns x (new) times old scalar factors, on the edges of a layer. The factors are multiplied
-  // with each other first, because they have one element per row and x has many.
+  // Returns the product of x, a value of the new DFG, and scalar factors of the old one, on the
+  // edges of a layer. The factors are multiplied with each other first, because they have one
+  // element per row and x has many.
   NodeRef scaled(NodeRef x, const std::vector<NodeRef>& factors, int layer = kWhole) {
     if (factors.empty()) return x;
     NodeRef product = at(factors[0]);

@@ -11,7 +11,7 @@ namespace {
 // Two sums of equal work may differ in their last bits.
 constexpr double kRounding = 1e-12;
 
-// Returns a number of plans, which may be too large for an integer.
+// Returns a number of plans as text. The number may be too large for an integer.
 std::string count_text(double count) {
   return count < 1e6 ? fmt::format("{:.0f}", count) : fmt::format("about {:.1e}", count);
 }

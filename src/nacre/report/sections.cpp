@@ -223,7 +223,7 @@ std::string kernels_table(const RunRecords& runs, const RunRecord& run) {
     };
     body += fmt::format(
         "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
+        "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"w\">{}</td><td>{}</td></tr>",
         k.index, html_text(k.operation), html_text(k.kind), time(k.ms, "ms"), time(k.floor_ms, "floor_ms"),
         figure(fmt::format("{}", k.floor_bytes), bytes_text(k.floor_bytes), from("floor_bytes")),
         figure(fmt::format("{}", k.flops), fmt::format("{:.4g}", k.flops), from("flops")),

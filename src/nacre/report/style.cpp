@@ -28,6 +28,7 @@ th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px
 thead th { border-bottom: 2px solid var(--rule); white-space: nowrap; }
 tbody th { font-weight: 600; }
 td.n, th.n { text-align: right; white-space: nowrap; }
+td.w { white-space: nowrap; }
 tr.differs > * { background: var(--band); }
 td { overflow-wrap: break-word; max-width: 40rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1.2rem; }

@@ -58,8 +58,10 @@ class BatchJob {
   BatchJob(LoaderContext& context, int slot) : context_(context), slot_(slot) {}
 
   // One thread at a time calls the following functions. They append the subtasks that can run now
-  // to `ready`. Begins a batch with these seeds. `index` counts the batches of the loader in the
-  // epoch of `key`.
+  // to `ready`.
+  //
+  // Begins a batch with these seeds. `index` counts the batches of the loader in the epoch of
+  // `key`.
   void start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready);
   // Begins a batch whose sample was drawn before.
   void start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready);

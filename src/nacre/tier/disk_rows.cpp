@@ -70,8 +70,8 @@ int64_t DiskRows::pack_bytes(const PackOptions& pack, int64_t row_bytes) {
 int64_t DiskRows::table_bytes(const RowLayout& layout, const TierSizes& sizes, int64_t batch_rows, int in_flight) {
   const int64_t planned = (kPlannedAhead + sizes.lead + 1) * batch_rows * static_cast<int64_t>(sizeof(RowFetch));
   const int64_t in_use = (kPlannedAhead + sizes.lead + in_flight + 2) * batch_rows * 8;
-  // These are the lists of the batches whose rows are read while earlier batches are looked up, and
-  // of the batch that is drawn.
+  // `read` counts the lists of the batches whose rows are read while earlier batches are looked
+  // up, and the list of the batch whose vertices are being drawn.
   const int64_t read = (sizes.lead + 1) * RowReader::list_bytes(batch_rows) + batch_rows * 4;
   return RowPlanner::table_bytes(layout.rows, 0) + RowPlanner::batch_bytes(batch_rows, sizes.lead) + planned + in_use +
          read;

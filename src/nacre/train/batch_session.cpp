@@ -131,8 +131,8 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
     if (!device_->on_host()) place_features();
     prefer_near_rows(needs);
     counted_.clear();
-    // Evaluation takes at most this. What it takes is known when its way has been chosen, which
-    // depends on the number of batches ahead.
+    // The way to evaluate is chosen after the number of batches ahead, because it depends on that
+    // number. Until then, evaluation counts with the most memory that it may take.
     if (needs.evaluation) inference_work_ = inference_->work_bytes();
     choose_prefetch();
     inference_work_ = 0;

@@ -38,8 +38,9 @@ struct RankOrder {
   };
 
   Kind kind = Kind::end;
-  // Says more about some orders: after a step, share the weights; use the average; evaluate with
-  // the loss.
+  // The meaning of `flag` depends on the kind of the order. step: the ranks share the weights after
+  // it; average: the moving average of the weights is used from now on, not the weights themselves;
+  // evaluate: the loss is wanted; describe: nothing is returned if a rank has no stored model.
   bool flag = false;
   bool timed = false;  // whether every kernel of the step is timed
   int64_t step = 0;

@@ -215,7 +215,7 @@ Blocks RecommendSession::batch_blocks(int64_t batch) const {
 
 Plan RecommendSession::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
   const PlanRequest request = plan_request(config_, config_.epochs * batches_->num_batches(), resumed_plan);
-  // The timings of the first batch are dropped together with their back end.
+  // The plan is timed on a back end of its own, whose memory is freed when the plan is made.
   planning_ = plan_training(dfg, batch_blocks(0), device_->backend()->scoped(), request,
                             [this](Executor& executor) { bind_training(executor); });
   return planning_.plan;

@@ -194,7 +194,7 @@ class OrderTrials {
   // Returns what the comparison looked at if it timed this many orders, the given one included.
   static SpaceGroup space_of(int64_t timed) {
     SpaceGroup space{.name = "order of the nodes", .options = std::ssize(kOrders) + 1, .timed = timed};
-    space.left_out["sums over neighbours took longer in it"] = timed - 1;
+    space.left_out["sums over neighbours took longer in this order"] = timed - 1;
     if (timed < space.options)
       space.left_out["not compared, because the time for that was spent"] = space.options - timed;
     return space;

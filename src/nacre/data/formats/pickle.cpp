@@ -120,7 +120,7 @@ class PickleParser {
   // Values below the last mark belong to what was begun before the mark, so pop() does not take
   // them.
   Id pop() {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("takes a value that is not there");
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("an instruction takes a value that is not there");
     const Id id = stack_.back();
     stack_.pop_back();
     return id;

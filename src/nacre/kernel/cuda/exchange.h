@@ -10,7 +10,7 @@ NACRE_PARAMS(MoveRowsParams, (const RowWord*, from), (const u32* __restrict__, f
 
 // Says what happens to the elements of rows that are moved.
 enum class RowAction : uint8_t {
-  copy,       // elements of any type stay as they are
+  copy,       // elements of any type are copied unchanged
   add,        // f32 is added to f32
   add_bf16,   // bf16 is added to bf16
   narrow,     // f32 becomes bf16
