@@ -121,7 +121,8 @@ void run_launched(double timeout, const std::function<void(MpiRanks*)>& body) {
   if (!launched_by_mpi()) return body(nullptr);
   // A wrong --comm-timeout is refused later, by all processes together, so MPI starts with the
   // default instead.
-  MpiRanks processes(timeout > 0 && timeout < kLongTimeout ? timeout : kCommTimeout);
+  const double wait = timeout > 0 && timeout < kLongTimeout ? timeout : kCommTimeout;
+  MpiRanks processes(wait);
   processes.promise_to_exit(kEndLimit);
   std::optional<Interrupted> interrupted;
   if (processes.rank() > 0) {
@@ -132,13 +133,15 @@ void run_launched(double timeout, const std::function<void(MpiRanks*)>& body) {
     set_log_sink(nullptr);
   }
   try {
-    processes.run([&](Communicator&) {
-      try {
-        body(&processes);
-      } catch (const Interrupted& signal) {
-        interrupted = signal;
-      }
-    });
+    processes.run(
+        [&](Communicator&) {
+          try {
+            body(&processes);
+          } catch (const Interrupted& signal) {
+            interrupted = signal;
+          }
+        },
+        wait);
   } catch (const std::exception& error) {
     if (processes.tells(error)) std::fprintf(stderr, "nacre: %s\n", printable(error.what()).c_str());
     std::fflush(stderr);
