@@ -13,6 +13,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
+#include "nacre/engine/gpu/sampler.h"
 #include "nacre/schedule/epg/prices.h"
 #include "options.h"
 
@@ -37,6 +38,8 @@ OperationTimes time_host(const BatchSession& session, double seconds) {
   config.plan = "off";
   config.features_on = config.sample_on = config.batch_schedule = "auto";
   config.features = {};
+  config.loader.in_flight = -1;  // the session has chosen this number for the GPU
+  config.memory_limit = 0;       // the limit of the run is one of the GPU's memory
   BatchSession host(session.dataset(), config, {.evaluation = false});
   host.start();
   return time_operations(host, {.seconds = seconds});
@@ -135,6 +138,25 @@ std::string forecast_text(const BatchSession& session) {
   return text;
 }
 
+namespace {
+
+// Says why no schedule called `name` can be made for `devices`, of which the host is the first.
+// `exists` tells whether the second one is a GPU of this machine.
+[[noreturn]] void refuse_schedule(const std::string& name, const BatchSession& session,
+                                  const std::vector<std::string>& devices, bool exists) {
+  const std::string option = "--schedule " + name;
+  if (devices.size() < 2)
+    throw UserError(option, "needs a GPU beside the host", "add --device cuda or cuda:typical, or use daha");
+  const std::string why = GpuSampler::why_not(session.config().sampling);
+  if (!why.empty())
+    throw UserError(option, "needs a GPU that draws neighbours, but sampling on the device does not support " + why,
+                    "use salient or daha");
+  throw UserError(option, "needs a GPU that draws neighbours, but with these settings the host draws them",
+                  exists ? "add --sample-on device, or use salient or daha" : "use salient or daha");
+}
+
+}  // namespace
+
 ShownSchedule schedule_batches(BatchSession& session, const std::string& name, int staleness,
                                const std::string& device) {
   if (session.sampler().layers() == 0 || session.disk() != nullptr || session.dataset().features.raw() == nullptr)
@@ -158,8 +180,7 @@ ShownSchedule schedule_batches(BatchSession& session, const std::string& name, i
   } else if (!session.device().on_host()) {
     devices.push_back(session.device().name());
   }
-  const auto batches = static_cast<double>(session.batches_per_epoch());
-  const FittedPrices prices(all, devices, batches);
+  const FittedPrices prices(all, devices);
   result.graph.devices = devices;
   result.graph.host_workers = num_threads();
   result.graph.staleness = staleness;
@@ -168,9 +189,7 @@ ShownSchedule schedule_batches(BatchSession& session, const std::string& name, i
     result.graph.batches.push_back(batch_graphs(shape, prices, static_cast<int>(devices.size())));
   result.comparison = compare_schedules(result.graph);
   result.shown = name;
-  if (result.comparison.find(name) == nullptr)
-    throw UserError("--schedule " + name, "needs a GPU beside the host",
-                    "add --device cuda or cuda:typical, or use daha");
+  if (result.comparison.find(name) == nullptr) refuse_schedule(name, session, devices, device.empty());
   return result;
 }
 

@@ -239,7 +239,11 @@ TEST(Epg, EveryPlacingIsLegalAndRuns) {
     const auto all = placings_of(graph);
     EXPECT_EQ(all[0].size() > 100, devices > 1);
     for (const Placing& p : all[0]) {
-      const ScheduledBatch order[] = {{0, &p, 0}, {1, &all[1][0], 0}};
+      const auto second = std::find_if(all[1].begin(), all[1].end(), [&](const Placing& other) {
+        return update_device(graph, 1, other) == update_device(graph, 0, p);
+      });
+      ASSERT_NE(second, all[1].end());
+      const ScheduledBatch order[] = {{0, &p, 0}, {1, &*second, 0}};
       const Timeline timeline = run_schedule(graph, order);
       check_timeline(graph, order, timeline);
       EXPECT_GE(timeline.makespan, p.path - 1e-9);
@@ -290,6 +294,8 @@ class Trial {
   void choose(size_t b) {
     if (b < all_.size()) {
       for (const Placing& p : all_[b]) {
+        // All batches apply their gradients on one device.
+        if (b > 0 && update_device(graph_, static_cast<int>(b), p) != update_device(graph_, 0, *chosen_[0])) continue;
         chosen_[b] = &p;
         choose(b + 1);
       }
@@ -369,14 +375,62 @@ TEST(Schedules, BoundsAreTrueOnEverySmallCase) {
     const double best = Trial(graph, all).best();
     const LowerBound bound = lower_bound(graph, placings_of(graph));
     ASSERT_LE(bound.seconds, best * (1 + 1e-9)) << "instance " << i;
+    // A bound that does not know all placings is weaker, but true.
+    const LowerBound weaker = lower_bound(graph, {all_placings(graph, 0, 4), all_placings(graph, 1, 4)}, 4);
+    ASSERT_GT(weaker.seconds, 0);
+    ASSERT_LE(weaker.seconds, best * (1 + 1e-9)) << "instance " << i;
     const ScheduleComparison comparison = compare_schedules(graph);
     for (const NamedSchedule& s : comparison.schedules) {
       ASSERT_GE(s.timeline.makespan, best * (1 - 1e-9)) << s.name << " of instance " << i;
       ASSERT_GE(gap_of(s, comparison.bound), -1e-9);
     }
-    tightest = std::max(tightest, bound.seconds / best);
+    ASSERT_GE(comparison.bound.seconds, bound.seconds * (1 - 1e-9)) << "instance " << i;
+    ASSERT_LE(comparison.bound.seconds, best * (1 + 1e-9)) << "instance " << i;
+    tightest = std::max(tightest, comparison.bound.seconds / best);
   }
   EXPECT_GT(tightest, 0.9);
+}
+
+// Batches of deep models have too many placings to list. The bound must hold for all of them.
+TEST(Schedules, BoundsAreTrueForPlacingsThatAreNotListed) {
+  Rng rng(13);
+  for (int i = 0; i < 20; ++i) {
+    Prices prices;
+    prices.speed = rng.uniform(0.5, 2);  // so that it pays to divide the layers
+    prices.link = i % 2 == 0 ? 0 : 1e-4;
+    const ExecutionPlanGraph graph = graph_of(prices, rng, 1, 4, true);
+    ASSERT_FALSE(lists_all_placings(graph, 0));
+    const LowerBound bound = compare_schedules(graph).bound;
+    EXPECT_GT(bound.seconds, 0);
+    const auto ways = static_cast<int>(graph.batches[0].size());
+    for (int trial = 0; trial < 200; ++trial) {
+      const int way = static_cast<int>(rng.below(static_cast<uint64_t>(ways)));
+      std::vector<int> devices;
+      for (const EpgOperation& op : graph.batches[0][static_cast<size_t>(way)].operations) {
+        const auto any = static_cast<int>(rng.below(2));
+        devices.push_back(op.with >= 0 ? devices[static_cast<size_t>(op.with)] : op.may_run_on(any) ? any : kHost);
+      }
+      const Placing placing = place_batch(graph, 0, way, devices);
+      const ScheduledBatch order[] = {{0, &placing, 0}};
+      ASSERT_GE(run_schedule(graph, order).makespan, bound.seconds * (1 - 1e-9)) << "instance " << i;
+    }
+  }
+}
+
+// The blocks of two layers are different data, so both travel.
+TEST(Epg, TheBlocksOfAllLayersTravel) {
+  Rng rng(14);
+  Prices prices;
+  const BatchShape shape = shape_of(rng, 2, false);
+  ExecutionPlanGraph graph;
+  graph.devices = {"cpu", "gpu"};
+  graph.batches.push_back(batch_graphs(shape, prices, 2));
+  std::vector<int> devices;
+  for (const EpgOperation& op : graph.batches[0][0].operations)
+    devices.push_back(op.kind == EpgKind::sample || op.kind == EpgKind::gather ? kHost : 1);
+  double bytes = 4 * shape.layers[0].sources * shape.layers[0].width_in;
+  for (const BatchShape::Layer& l : shape.layers) bytes += 4 * l.edges + 8 * l.destinations;
+  EXPECT_NEAR(place_batch(graph, 0, 0, devices).travelling(), prices.link * bytes, 1e-9);
 }
 
 TEST(Schedules, GroupingIsNeverWorseThanInTurnAndEveryTimelineHolds) {

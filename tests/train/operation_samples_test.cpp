@@ -73,7 +73,7 @@ TEST_P(TimedOperations, CoverEveryStageAndKernel) {
 
   const OperationCosts costs = OperationCosts::fitted(times.all);
   const std::vector<Sample> batches = session.trial_batches(3);
-  const FittedPrices prices(costs, {"cpu"}, 10);
+  const FittedPrices prices(costs, {"cpu"});
   ExecutionPlanGraph graph;
   graph.devices = {"cpu"};
   for (const Sample& sample : batches) {
@@ -104,7 +104,7 @@ TEST(CountedOperations, MakeSchedulesOfTwoDevices) {
   session.start();
   OperationCosts costs = OperationCosts::fitted(time_operations(session, {.seconds = 0}).all);
   costs.add(OperationCosts::fitted(count_operations(session, random_batches(session, 6, {}), "gpu")));
-  const FittedPrices prices(costs, {"cpu", "gpu"}, 10);
+  const FittedPrices prices(costs, {"cpu", "gpu"});
   ExecutionPlanGraph graph;
   graph.devices = {"cpu", "gpu"};
   for (const Sample& sample : session.trial_batches(3)) {
@@ -119,6 +119,18 @@ TEST(CountedOperations, MakeSchedulesOfTwoDevices) {
     check_timeline(graph, scheduled_batches(s.grouping, s.placings), s.timeline);
     EXPECT_GE(gap_of(s, comparison.bound), -1e-9) << s.name;
     EXPECT_LE(comparison.find("daha")->timeline.makespan, s.timeline.makespan * (1 + 1e-12)) << s.name;
+  }
+}
+
+// The host draws the samples of such runs, so no schedule may have the GPU draw them.
+TEST(CountedOperations, LeaveSamplingToTheHostIfGpusCannotDraw) {
+  const Dataset data = make_twin("cora@0.3", 1);
+  for (const std::string sampler : {"neighbor", "layer", "saint-vertex"}) {
+    const BatchSession session(data, timed_run("gcn", sampler), {.evaluation = false});
+    const std::vector<TimedOperation> counted = count_operations(session, random_batches(session, 2, {}), "gpu");
+    const auto drawn = std::count_if(counted.begin(), counted.end(),
+                                     [](const TimedOperation& t) { return t.key.operation == "sample"; });
+    EXPECT_EQ(drawn, sampler == "neighbor" ? 2 : 0) << sampler;
   }
 }
 

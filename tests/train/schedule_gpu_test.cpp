@@ -49,5 +49,39 @@ TEST(ScheduleGpu, EveryScheduleGivesTheSameBits) {
   }
 }
 
+// When batches begin to be shuffled, the loader and the sampler of the device have already drawn
+// batches of the next epoch in the old order. These must not be trained on.
+TEST(ScheduleGpu, BatchesThatAreShuffledLaterHaveTheirOwnSamples) {
+  std::string why;
+  DevicePlugin* plugin = device_plugin(&why);
+  if (plugin == nullptr) GTEST_SKIP() << why;
+  if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+  RunConfig config = small_run("sage", 3);
+  config.device = "cuda";
+  config.mode = "minibatch";
+  config.plan = "off";
+  config.shuffle = "never";
+  config.batch_size = 6;
+  config.sampling.fanout = {3, 2};
+  std::string want;
+  for (const char* where : {"host", "device"}) {
+    SCOPED_TRACE(where);
+    config.sample_on = where;
+    BatchSession session(small_data(), config);
+    session.start();
+    session.expect_epochs(3);
+    int64_t step = 0;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      if (epoch == 1) session.shuffle_from(1);
+      session.begin_epoch(epoch, 0);
+      for (int64_t i = 0; i < session.steps_per_epoch(); ++i) session.train_step(step++, 0.01);
+    }
+    EXPECT_EQ(session.draws_on_device(), std::string(where) == "device");
+    const std::string weights = weight_bytes(session.parameters());
+    if (want.empty()) want = weights;
+    EXPECT_EQ(weights, want);
+  }
+}
+
 }  // namespace
 }  // namespace nacre::test

@@ -229,7 +229,7 @@ void BatchSession::sample_on_device() {
   // Groups are drawn by the device and the host together, unless the user says where.
   draws_together_ = run_.config.batch_schedule == "in-turn" && where == "auto" && num_threads() > 1;
   sampler_->draw_with(drawing.make, draws_together_);
-  if (std::exchange(draws_on_device_, true)) return;
+  reorder_drawing_ = drawing.reorder;
   run_.notes.emplace_back(draws_together_ ? "neighbours are drawn on the device and the host together"
                                           : "neighbours are drawn on the device");
 }
@@ -286,7 +286,7 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   if (placed_ && placed_->tiers.device_rows > 0) items.push_back({"features", placed_->tiers.device_bytes()});
   if (placed_ && placed_->tiers.mixed())
     items.push_back({"tables of where features lie", placed_->tiers.table_bytes()});
-  if (draws_on_device_) items.push_back({"graph and tables for drawing samples", drawing_bytes(batches)});
+  if (draws_on_device()) items.push_back({"graph and tables for drawing samples", drawing_bytes(batches)});
   items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
   items.push_back({"arena (activations, gradients, work)", largest_arena_ + largest_arena_ / 4});
   if (whole_) items.push_back({"evaluation on the whole graph", whole_->bytes() + scorer_->device_bytes(true)});

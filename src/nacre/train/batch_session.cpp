@@ -429,13 +429,17 @@ void BatchSession::shuffle_from(int64_t epoch) {
 
 void BatchSession::end_loader() {
   if (stale_) stale_->finish();
-  if (loader_) earlier_times_ += loader_->times();
+  if (loader_) {
+    LoaderTimes times = loader_->times();
+    times.copied = 0;  // counted by the sink, which the next loader uses, too
+    earlier_times_ += times;
+  }
   loader_.reset();
 }
 
 void BatchSession::load_anew() {
   end_loader();
-  if (draws_on_device_) sample_on_device();
+  if (reorder_drawing_) reorder_drawing_(batch_order(part_));
   load_with(run_.config.loader);
 }
 

@@ -114,6 +114,8 @@ class BatchSession : public VertexModel {
   int64_t embedding_width() const override;
 
   const Sampler& sampler() const { return *sampler_; }
+  // Returns whether the device draws neighbours, alone or together with the host.
+  bool draws_on_device() const { return reorder_drawing_ != nullptr; }
   BlockRunner& runner() { return *runner_; }
   LoaderTimes loader_times() const;
   // Returns how many feature rows the steps so far have read from each tier.
@@ -235,7 +237,8 @@ class BatchSession : public VertexModel {
   PlanAnswer planning_;
   double plan_seconds_ = 0;
   StepTimes step_times_;
-  bool draws_on_device_ = false;
+  // Gives the batches of another order to the sampler of the device; empty if the host draws.
+  std::function<void(const BatchOrder&)> reorder_drawing_;
   bool draws_together_ = false;  // whether the host draws beside the device
   int64_t expected_epochs_ = 0;
   int64_t largest_arena_ = 0;

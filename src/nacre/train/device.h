@@ -47,10 +47,14 @@ struct DrawRequest {
 struct DrawAnswer {
   MakeBatchSampler make;  // argument of Sampler::draw_with(); null if the device does not draw
   std::string why_not;
+  // Takes the batches of another order from now on, and drops those that were drawn ahead. No
+  // thread may draw meanwhile.
+  std::function<void(const BatchOrder& order)> reorder = {};
 };
 
-// A device that executors compute on, opened. What differs between devices is a virtual function
-// here or of its back end, so that nobody else asks which device it is.
+// A device that executors compute on, opened. What differs between devices is mostly a virtual
+// function here or of its back end. Other code only asks whether the values lie in the memory of
+// the host (on_host()), or takes the GPU (gpu_of()).
 class RunDevice {
  public:
   RunDevice(std::string name, std::shared_ptr<Backend> backend)
@@ -65,7 +69,8 @@ class RunDevice {
   bool on_host() const { return backend_->on_host(); }
 
   // Returns the bytes that a run may take of the memory of its kernels, including what it holds
-  // already. A device of its own memory has --memory-limit, or `left` if there is no limit.
+  // already. A device with memory of its own may use --memory-limit bytes, or `left` bytes if that
+  // option is not given. The host ignores `left`.
   virtual int64_t memory_limit(const RunConfig& config, int64_t left) const = 0;
   // Returns the bytes that were free when the device was opened.
   virtual int64_t free_at_start() const = 0;

@@ -60,7 +60,8 @@ DrawAnswer GpuDevice::draw_batches(const DrawRequest& request) const {
   if (!beside) return {nullptr, "a part of a GPU (cuda:0@32) cannot sample while it computes"};
   const DeviceSampling::Options options{request.ahead, {.edges = false, .scale = request.scaled}};
   const auto sampling = std::make_shared<DeviceSampling>(beside, request.sampler, request.order(), options);
-  return {[sampling] { return sampling->make_batch_sampler(); }, ""};
+  return {[sampling] { return sampling->make_batch_sampler(); }, "",
+          [sampling](const BatchOrder& order) { sampling->reorder(order); }};
 }
 
 std::unique_ptr<BatchComputer> GpuDevice::make_batch_computer(const BatchParts& parts) const {

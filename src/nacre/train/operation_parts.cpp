@@ -8,6 +8,7 @@
 
 #include "nacre/cost/nominal.h"
 #include "nacre/dfg/node_vector.h"
+#include "nacre/engine/gpu/sampler.h"
 #include "nacre/plan/work.h"
 #include "nacre/train/operation_samples.h"
 
@@ -154,6 +155,7 @@ std::vector<TimedOperation> count_operations(const BatchSession& session, const 
                                              const std::string& device) {
   const NominalProfile& gpu = nominal_gpu();
   const NominalLoading& loading = nominal_loading();
+  const bool samples = GpuSampler::why_not(session.config().sampling).empty();
   std::vector<TimedOperation> times;
   const auto add = [&](size_t batch, const std::string& operation, int layer, const std::string& order, MfgSize size,
                        double seconds) {
@@ -166,7 +168,8 @@ std::vector<TimedOperation> count_operations(const BatchSession& session, const 
     for (size_t l = 1; l < sizes.size(); ++l) whole.edges += sizes[l].edges;
     const double rate = gpu.rates.bytes_per_second;
     const auto hops = static_cast<double>(sizes.size());
-    add(b, "sample", 0, {}, whole, loading.hop_seconds * hops + whole.edges * loading.sampled_edge_bytes / rate);
+    if (samples)
+      add(b, "sample", 0, {}, whole, loading.hop_seconds * hops + whole.edges * loading.sampled_edge_bytes / rate);
     for (const char* order : {"plan", "aggregate", "combine"}) {
       PlanOptions options = session.plan().options;
       for (const Site& site : find_sites(prepare_dfg(session.dfg(), blocks, options))) {

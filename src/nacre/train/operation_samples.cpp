@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/philox.h"
+#include "nacre/dfg/dfg.h"
 #include "nacre/train/batch_inputs.h"
 #include "nacre/train/step_model.h"
 
@@ -125,13 +127,12 @@ class Timer {
   void measure(uint64_t index) {
     const Sample sample = draw();
     const std::vector<MfgSize> sizes = block_sizes(sample);
-    if (session_.sampler().layers() > 0 && draws_on_device()) draw_on_device(sizes);
+    if (session_.sampler().layers() > 0 && session_.draws_on_device()) draw_on_device(sizes);
     gather(sample, sizes);
     compute(index, sample, sizes);
   }
 
   std::string device() const { return session_.device().name(); }
-  bool draws_on_device() const { return !session_.device().on_host() && session_.config().sample_on != "host"; }
 
   void add(const std::string& device, const char* operation, int layer, const std::string& order, MfgSize size,
            double seconds) {
@@ -376,13 +377,16 @@ std::string operation_costs_key(const BatchSession& session) {
   std::string sampling = s.sampler;
   for (const int fanout : s.fanout) sampling += fmt::format(" {}", fanout);
   for (const std::vector<int>& hop : s.type_fanout) sampling += fmt::format(" {}", fmt::join(hop, "/"));
+  if (session.draws_on_device()) sampling += " on the device";
   if (session.sampler().draws_seeds()) sampling += fmt::format(" budget {} walk {}", s.budget, s.walk_length);
+  // Two models of one name may differ, for example in a file of the user's own.
+  const size_t model = std::hash<std::string>()(print_dfg(session.dfg()));
   return fmt::format(
-      "{}; {}{}{}; {}: {} nodes, {} edges, {} features, {} "
-      "classes; dropout {} {}; {} threads",
+      "{}; {}{}{}; {}: {} nodes, {} edges, {} features of {}, {} "
+      "classes; dropout {} {}; model {:x}; {} threads",
       step_model_key(c, num_threads()), sampling, s.replace ? " replace" : "", s.weighted ? " weighted" : "", d.name,
-      d.num_nodes(), d.graph.num_edges(), c.model.in_dim, c.model.out_dim, c.model.input_dropout,
-      c.model.attention_dropout, num_threads());
+      d.num_nodes(), d.graph.num_edges(), c.model.in_dim, c.features.type, c.model.out_dim, c.model.input_dropout,
+      c.model.attention_dropout, model, num_threads());
 }
 
 }  // namespace nacre

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nacre/base/error.h"
+
 namespace nacre {
 namespace {
 
@@ -37,13 +39,21 @@ class DrawnBatch : public BatchSampler {
 
 }  // namespace
 
-DeviceSampling::DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, BatchOrder order,
+DeviceSampling::DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, const BatchOrder& order,
                                const Options& options)
     : hops_(sampler.layers()),
       options_(options),
       sampler_(std::move(compiler), sampler, GpuSampler::GraphMemory::device),
-      orders_{order, std::move(order)} {
+      orders_{order, order} {
+  reorder(order);
+}
+
+void DeviceSampling::reorder(const BatchOrder& order) {
+  const std::lock_guard lock(mutex_);
+  orders_ = {order, order};
+  epochs_ = {0, 1};
   for (size_t i = 0; i < 2; ++i) orders_[i].begin_epoch(epochs_[i]);
+  drawn_.clear();
 }
 
 std::unique_ptr<BatchSampler> DeviceSampling::make_batch_sampler() {
@@ -59,7 +69,10 @@ Sample DeviceSampling::take(std::span<const NodeId> seeds, const SampleKey& key)
     if (!drawn_.contains(turn)) draw(seeds, key);
     sample = std::move(drawn_.extract(turn).mapped());
   }
-  return sampler_.to_host(sample, options_.parts);
+  Sample taken = sampler_.to_host(sample, options_.parts);
+  NACRE_CHECK(std::ranges::equal(taken.vertices.span().first(seeds.size()), seeds),
+              "the device has drawn a batch of other seeds");
+  return taken;
 }
 
 // Drops samples of epochs other than this one and the one before it.

@@ -19,7 +19,7 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
     GpuSampler::Parts parts;  // parts of a sample that are copied to the host
   };
   // `order` is that of the batch loader. `sampler` must outlive this object.
-  DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, BatchOrder order,
+  DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, const BatchOrder& order,
                  const Options& options);
 
   // Returns a sampler for Sampler::draw_with(), which keeps this object alive. Any thread may call
@@ -28,6 +28,8 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   // Returns the sample of a batch. If it is not drawn yet, draws it together with the batches that
   // follow it in the order.
   Sample take(std::span<const NodeId> seeds, const SampleKey& key);
+  // Takes another order of the batches, and drops the samples that were drawn in the old one.
+  void reorder(const BatchOrder& order);
   int hops() const { return hops_; }
 
  private:

@@ -2,6 +2,7 @@
 // order of the batches are.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "nacre/schedule/epg/placing.h"
@@ -15,7 +16,11 @@ struct LowerBound {
   double updates = 0;  // bound by batches that wait for each other's updates
 };
 
-// Returns the bound. For each batch, `placings` holds all placings that a schedule may choose.
-LowerBound lower_bound(const ExecutionPlanGraph& graph, const std::vector<std::vector<Placing>>& placings);
+// Returns the bound. For each batch, `placings` holds the placings that a schedule may choose. If a
+// batch has more than `most` legal placings, they are not all listed. Then the bound of this batch
+// comes from its operations instead, as if each ran on its best device and values travelled at
+// once, so that it holds for the placings that are not listed, too.
+LowerBound lower_bound(const ExecutionPlanGraph& graph, const std::vector<std::vector<Placing>>& placings,
+                       size_t most = kMostPlacings);
 
 }  // namespace nacre

@@ -64,7 +64,8 @@ class Writer {
   int aggregate(int l, const EpgInput& rows) {
     const BatchShape::Layer& layer = shape_.layers[l];
     const double block = layer.edges * kEdgeBytes + layer.destinations * kRowBytes;
-    aggregated_.push_back(add(EpgKind::aggregate, l, {rows, {sample_, block}}));
+    aggregated_.push_back(
+        add(EpgKind::aggregate, l, {rows, {.operation = sample_, .bytes = block, .seconds = 0, .part = l + 1}}));
     return aggregated_.back();
   }
 

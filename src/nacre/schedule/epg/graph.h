@@ -22,6 +22,9 @@ struct EpgInput {
   int operation = 0;   // the operation of the batch that makes the value
   double bytes = 0;    // bytes that travel if the value lies on another device
   double seconds = 0;  // seconds in which these bytes travel between the host and a device
+  // The part of the value that is read. Different parts travel one by one: a sample has the ids of
+  // its vertices (part 0) and the block of layer l (part l + 1). Other values have one part.
+  int part = 0;
 };
 
 struct EpgOperation {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -27,12 +28,12 @@ class Placer {
     return static_cast<int>(placing_.work.size()) - 1;
   }
 
-  // Returns the index of the work after which the input is on the device. A value travels only once
-  // to a device. Between two devices, it travels through the host.
+  // Returns the index of the work after which the input is on the device. Each part of a value
+  // travels only once to a device. Between two devices, it travels through the host.
   int value_on(const EpgInput& input, int device) {
     const int from = placing_.devices[input.operation];
     if (from == device) return work_of_[input.operation];
-    const auto key = std::pair(input.operation, device);
+    const auto key = std::tuple(input.operation, input.part, device);
     const auto known = travelled_.find(key);
     if (known != travelled_.end()) {
       // An earlier operation may have read only some of the rows. The transfer takes as long as the
@@ -103,7 +104,7 @@ class Placer {
   const Units& units_;
   Placing& placing_;
   std::vector<int> work_of_;
-  std::map<std::pair<int, int>, int> travelled_;
+  std::map<std::tuple<int, int, int>, int> travelled_;  // work by operation, part and device
 };
 
 // Calls found(devices) for all legal choices of devices. Operations that must share a device with
@@ -134,13 +135,16 @@ void choose_devices(const BatchGraph& graph, int devices, bool coarse, const Fou
   choose(choose, 0);
 }
 
+// Returns the number of legal choices of devices, or 2^62 if it is larger.
 size_t count_choices(const BatchGraph& graph, int devices) {
+  constexpr size_t kMost = size_t{1} << 62;
   size_t count = 1;
   for (const EpgOperation& op : graph.operations) {
     if (op.with >= 0) continue;
     size_t here = 0;
     for (int d = 0; d < devices; ++d) here += op.may_run_on(d) ? 1 : 0;
-    count *= std::max<size_t>(1, here);
+    here = std::max<size_t>(1, here);
+    count = count > kMost / here ? kMost : count * here;
   }
   return count;
 }
@@ -177,6 +181,10 @@ double Placing::travelling() const {
   return sum - computing();
 }
 
+int update_device(const ExecutionPlanGraph& graph, int batch, const Placing& placing) {
+  return placing.devices[graph.batches[batch][placing.way].update];
+}
+
 Placing place_batch(const ExecutionPlanGraph& graph, int batch, int way, const std::vector<int>& devices) {
   const Units units = units_of(graph);
   Placing placing;
@@ -186,14 +194,23 @@ Placing place_batch(const ExecutionPlanGraph& graph, int batch, int way, const s
   return placing;
 }
 
+bool lists_all_placings(const ExecutionPlanGraph& graph, int batch, size_t most) {
+  const auto devices = static_cast<int>(graph.devices.size());
+  size_t count = 0;
+  for (const BatchGraph& way : graph.batches[batch]) {
+    count += count_choices(way, devices);
+    if (count > most) return false;
+  }
+  return true;
+}
+
 std::vector<Placing> all_placings(const ExecutionPlanGraph& graph, int batch, size_t most) {
   const std::vector<BatchGraph>& ways = graph.batches[batch];
   const auto devices = static_cast<int>(graph.devices.size());
-  size_t count = 0;
-  for (const BatchGraph& way : ways) count += count_choices(way, devices);
+  const bool coarse = !lists_all_placings(graph, batch, most);
   std::vector<Placing> placings;
   for (size_t w = 0; w < ways.size(); ++w) {
-    choose_devices(ways[w], devices, count > most, [&](const std::vector<int>& chosen) {
+    choose_devices(ways[w], devices, coarse, [&](const std::vector<int>& chosen) {
       placings.push_back(place_batch(graph, batch, static_cast<int>(w), chosen));
     });
   }

@@ -51,12 +51,20 @@ struct Placing {
   double travelling() const;
 };
 
+// Returns the device on which a placed batch applies its gradients. Weights and the state of the
+// optimiser lie there, so it is the same for all batches of a schedule.
+int update_device(const ExecutionPlanGraph& graph, int batch, const Placing& placing);
+
 // Returns the placing with these devices. They must be legal.
 Placing place_batch(const ExecutionPlanGraph& graph, int batch, int way, const std::vector<int>& devices);
 
-// Returns all legal placings of a batch, in a fixed order. If there are more than `most`, all
-// operations of layers after the first one share a device.
-std::vector<Placing> all_placings(const ExecutionPlanGraph& graph, int batch, size_t most = 4096);
+// The number of placings of a batch up to which all of them are listed.
+inline constexpr size_t kMostPlacings = 4096;
+// Returns all legal placings of a batch, in a fixed order. If there are more than `most`, returns
+// only those in which all operations of layers after the first one share a device.
+std::vector<Placing> all_placings(const ExecutionPlanGraph& graph, int batch, size_t most = kMostPlacings);
+// Returns whether all_placings() leaves none out.
+bool lists_all_placings(const ExecutionPlanGraph& graph, int batch, size_t most = kMostPlacings);
 
 // Returns the placings that are worth trying. A placing is left out if another one is at least as
 // good in every load and every path; of equal placings, the first one stays.

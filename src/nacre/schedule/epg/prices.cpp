@@ -1,6 +1,7 @@
 #include "nacre/schedule/epg/prices.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace nacre {
 namespace {
@@ -31,8 +32,8 @@ bool computes(const OperationCosts& costs, const std::string& device) {
 
 }  // namespace
 
-FittedPrices::FittedPrices(const OperationCosts& costs, std::vector<std::string> devices, double batches)
-    : costs_(costs), devices_(std::move(devices)), batches_(batches) {}
+FittedPrices::FittedPrices(const OperationCosts& costs, std::vector<std::string> devices)
+    : costs_(costs), devices_(std::move(devices)) {}
 
 double FittedPrices::sampling(int device, const BatchShape& batch) const {
   const std::string& name = devices_[device];
@@ -73,7 +74,7 @@ double FittedPrices::seconds(int device, EpgKind kind, const BatchShape& batch, 
 }
 
 double FittedPrices::transfer(double bytes) const {
-  return devices_.size() < 2 ? 0 : costs_.transfer(devices_[1], bytes, batches_);
+  return devices_.size() < 2 ? 0 : costs_.transfer(devices_[1], bytes, std::numeric_limits<double>::infinity());
 }
 
 BatchSeconds batch_seconds(const OperationCosts& costs, const std::string& device, const BatchShape& batch,

@@ -11,9 +11,10 @@ namespace nacre {
 
 class FittedPrices : public EpgPrices {
  public:
-  // `devices` are names of devices in `costs`, the host first. If the first transfer takes longer
-  // than others, the extra time is spread over `batches` batches. `costs` must outlive this object.
-  FittedPrices(const OperationCosts& costs, std::vector<std::string> devices, double batches);
+  // `devices` are names of devices in `costs`, the host first. `costs` must outlive this object.
+  // What the first transfer of a run takes longer than others is in no price, because schedules
+  // differ in the number of their transfers, but each of them has only one first transfer.
+  FittedPrices(const OperationCosts& costs, std::vector<std::string> devices);
 
   // Looking up the features includes preparing the batch and binding its kernels. Devices look up
   // no features yet.
@@ -26,7 +27,6 @@ class FittedPrices : public EpgPrices {
 
   const OperationCosts& costs_;
   std::vector<std::string> devices_;
-  double batches_;
 };
 
 // BatchSeconds holds the seconds that the stages of one batch take in the plan of the run.

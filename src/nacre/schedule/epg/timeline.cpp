@@ -211,7 +211,12 @@ void check_timeline(const ExecutionPlanGraph& graph, std::span<const ScheduledBa
   // For each unit, this lists the times at which workers are taken or freed.
   std::map<int, std::vector<std::pair<double, int>>> changes;
   size_t pieces = 0;
-  for (const ScheduledBatch& b : order) pieces += b.placing->work.size();
+  for (const ScheduledBatch& b : order) {
+    pieces += b.placing->work.size();
+    NACRE_CHECK(
+        update_device(graph, b.batch, *b.placing) == update_device(graph, order.front().batch, *order.front().placing),
+        "the weights of a schedule lie on two devices");
+  }
   NACRE_CHECK(pieces == timeline.spans.size(), "a schedule leaves work out");
   for (const TimelineSpan& s : timeline.spans) {
     const PlacedWork& work = work_of(s);

@@ -47,8 +47,8 @@ Timeline run_schedule(const ExecutionPlanGraph& graph, std::span<const Scheduled
                       const TimelineOptions& options = {});
 
 // Checks a timeline for tests. Throws InternalError if two pieces of work overlap on a worker, if
-// work starts before what it waits for has ended, or if it reads weights that are older than the
-// staleness allows.
+// work starts before what it waits for has ended, if it reads weights that are older than the
+// staleness allows, or if two batches apply their gradients on different devices.
 void check_timeline(const ExecutionPlanGraph& graph, std::span<const ScheduledBatch> order, const Timeline& timeline);
 
 }  // namespace nacre
