@@ -5,6 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 wheel=$(ls build/wheel/dist/nacre-*.whl)
+# A wheel of this name is installed for newer Pythons, too, which can only load a module with the
+# stable ABI.
+if [[ $wheel == *-abi3-* ]] && ! python3 -m zipfile -l "$wheel" | grep -q '_core\.abi3\.so'; then
+  echo "wheel_test: $wheel has no module with the stable ABI"
+  exit 1
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"

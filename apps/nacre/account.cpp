@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "nacre/base/error.h"
@@ -45,6 +46,7 @@ std::string items_json(const std::vector<MemoryItem>& items) {
 MemoryAccount::MemoryAccount(RunConfig& config, const RunPurpose& purpose) : purpose_(purpose) {
   config.program_bytes = program_bytes();
   config_ = config;
+  if (purpose.data_in_memory) return;
   const std::optional<DataSizes> sizes = sizes_in_memory(config);
   if (!sizes) return;
   if (purpose.trains && config.mode == "minibatch" && has_tables_of_kinds(config, *sizes)) check_kind_options(config);
@@ -58,6 +60,7 @@ MemoryAccount::MemoryAccount(RunConfig& config, const RunPurpose& purpose) : pur
 
 void MemoryAccount::reckon(HostMemory session) {
   session.trains = purpose_.trains;
+  session.embedded = purpose_.embedded;
   if (purpose_.loaded > 0) session.loading.push_back({"weights of the checkpoint", purpose_.loaded});
   bill_ = bill_of(session, bill_, mapped_);
 }
@@ -87,6 +90,16 @@ std::string MemoryAccount::bill_json() const {
 
 std::string MemoryAccount::closing_line() const {
   return fmt::format("memory: {} planned, {} at the peak of the process", size_of(planned()), size_of(peak_memory()));
+}
+
+void require_room_to_read(const RunConfig& config) {
+  const std::optional<DataSizes> sizes = data_sizes(config.data, config.load);
+  if (!sizes) return;
+  Bill bill;
+  bill.phases.push_back({"reading",
+                         {{"the program", std::max(program_bytes(), held_memory())},
+                          {"the data while they are read", sizes->reading - sizes->mapped}}});
+  require_fit(bill, host_bound(config, false));
 }
 
 namespace {

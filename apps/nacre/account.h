@@ -11,9 +11,9 @@ namespace nacre::cli {
 class MemoryAccount {
  public:
   // Counts the program itself as part of config.memory_limit. If features stay on disk, turns off
-  // the check of their bytes when the file is read (config.load.verify). Throws UserError if the
-  // part of the bill that is already certain does not fit into the memory of the host or of the
-  // GPU.
+  // the check of their bytes when the file is read (config.load.verify). If the data are still to
+  // be read, throws UserError if the part of the bill that is already certain does not fit into the
+  // memory of the host or of the GPU.
   MemoryAccount(RunConfig& config, const RunPurpose& purpose);
 
   // Takes the bill of a session that has been made. planned() returns its largest phase.
@@ -36,6 +36,10 @@ class MemoryAccount {
   Bill bill_;
   int64_t mapped_ = 0;
 };
+
+// Throws UserError if the data do not fit into memory while they are read. Pages of mapped files do
+// not count, because the system can drop them.
+void require_room_to_read(const RunConfig& config);
 
 // Returns the parts of a bill as JSON: {WHAT: BYTES, …}.
 std::string items_json(const std::vector<MemoryItem>& items);

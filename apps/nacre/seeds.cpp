@@ -44,6 +44,8 @@ std::vector<uint64_t> parse_seeds(const std::string& text) {
   return seeds;
 }
 
+std::string folder_of_seed(const std::string& parent, uint64_t seed) { return fmt::format("{}/seed-{}", parent, seed); }
+
 Spread spread_of(const std::vector<double>& scores) {
   double sum = 0;
   int64_t count = 0;

@@ -76,13 +76,6 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
   if (const std::string page = write_run_report(folder); !page.empty()) say_line(c.json, "report: " + printable(page));
 }
 
-// Returns the bytes of the checkpoint that the run continues from, or of the weights that it begins
-// with.
-int64_t loaded_bytes(const TrainCommand& c) {
-  const int64_t resumed = c.trainer.resume ? checkpoint_bytes(c.trainer.run_folder) : 0;
-  return resumed > 0 || c.config.init.empty() ? resumed : warm_start_bytes(c.config.init);
-}
-
 TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string& first_plan, MemoryAccount& account) {
   const SessionNeeds needs = needs_of(c, first_plan);
   const std::unique_ptr<VertexModel> model = make_session(std::move(dataset), c.config, needs);
@@ -101,8 +94,8 @@ TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string&
     if (const Shares shares = shares_of(session); !shares.use.all.empty())
       const TraceSpan span("train", trace_name(shares.use.text()));
   }
-  const std::string json = train_result_json(session, result, c.trainer.run_folder, &account);
-  write_result(session, json, c.trainer.run_folder, &account);
+  const std::string json = train_result_json(session, result, c.trainer.run_folder, account);
+  write_result(session, json, c.trainer.run_folder, account);
   say_result(session, result, c, account);
   return {result, session.metric(), json};
 }

@@ -10,6 +10,7 @@
 #include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
 #include "nacre/base/names.h"
+#include "nacre/base/pending_file.h"
 #include "nacre/base/warnings.h"
 #include "nacre/train/checkpoint.h"
 #include "nacre/train/warm_start.h"
@@ -46,14 +47,13 @@ void check_seeds(const TrainCommand& c, const Command& command) {
   }
 }
 
-// A resumed run keeps its plan and the order of its nodes, so that it continues bit for bit.
-// Throws UserError if an option asks for another plan or another order.
-void check_kept_plan(const TrainCommand& c, const Command& command) {
-  const std::string& folder = c.trainer.run_folder;
+// Throws UserError if an option asks for another plan or another order of nodes than those of the
+// run in `folder`.
+void check_kept_plan(const std::string& folder, const TrainCommand& c, const Command& command) {
   const std::string settings = folder + "/config.json";
-  if (!c.trainer.resume || !has_checkpoint(folder) || !std::filesystem::exists(settings)) return;
+  if (!has_checkpoint(folder) || !std::filesystem::exists(settings)) return;
   const auto kept = parse_json<nlohmann::json>(read_file(settings), settings).value("execution", nlohmann::json());
-  if (!kept.is_object() || kept.contains("devices") || c.config.ranks.several()) return;
+  if (!kept.is_object() || kept.contains("devices")) return;
   const nlohmann::json asked = {{"plan", c.config.plan},
                                 {"recompute", c.config.recompute},
                                 {"reorder", c.config.reorder},
@@ -70,6 +70,14 @@ void check_kept_plan(const TrainCommand& c, const Command& command) {
     throw UserError(option, "has no effect, because the run in " + folder + " keeps its plan when it is resumed",
                     "leave it out, or start a new run (--init " + folder + " begins with the weights of this one)");
   }
+}
+
+// A resumed run keeps its plan and the order of its nodes, so that it continues bit for bit. With
+// --seeds, there is such a run in the folder of each seed that has a checkpoint.
+void check_kept_plans(const TrainCommand& c, const Command& command) {
+  if (!c.trainer.resume || c.config.ranks.several()) return;
+  if (c.seeds.empty()) check_kept_plan(c.trainer.run_folder, c, command);
+  for (const uint64_t seed : c.seeds) check_kept_plan(folder_of_seed(c.trainer.run_folder, seed), c, command);
 }
 
 // A run that is resumed by another number of processes has other devices than before.
@@ -94,7 +102,7 @@ Situation checked_situation(TrainCommand& c, const Command& command) {
   if (c.trainer.checkpoint_every < 0) throw UserError("--checkpoint-every", "must not be negative");
   if (c.trainer.keep < 1) throw UserError("--keep", "must be at least 1");
   check_seeds(c, command);
-  check_kept_plan(c, command);
+  check_kept_plans(c, command);
   check_training(c.config);
   forget_devices(c, command);
   // A process checks its own device only: other machines may have other GPUs.
@@ -109,6 +117,11 @@ Situation checked_situation(TrainCommand& c, const Command& command) {
   situation.keeps_run = !c.no_checkpoint;
   refuse_idle(command, situation);
   return situation;
+}
+
+int64_t loaded_bytes(const TrainCommand& c) {
+  const int64_t resumed = c.trainer.resume ? checkpoint_bytes(c.trainer.run_folder) : 0;
+  return resumed > 0 || c.config.init.empty() ? resumed : warm_start_bytes(c.config.init);
 }
 
 void take_first_weights(const TrainCommand& c, VertexModel& session) {
@@ -176,7 +189,7 @@ void add_train_options(Command command, TrainCommand& c) {
       .add_call(
           "--log", [&c](const std::string& text) { c.trainer.logs = parse_logs(text); },
           "further logs in the run folder, separated by commas: csv (metrics.csv), tensorboard (event files)")
-      .choices(log_names())
+      .only_choices(log_names())
       .group("Output");
   command.add_option("--trace", c.trace, "write a timeline that Perfetto opens").group("Output");
   command.add_flag("--json", c.json, "print one JSON object on stdout, and nothing else").group("Output");

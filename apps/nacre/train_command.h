@@ -38,6 +38,10 @@ void add_train_options(Command command, TrainCommand& c);
 // UserError if settings are wrong, do not fit together or have no effect.
 Situation checked_situation(TrainCommand& c, const Command& command);
 
+// Returns the bytes of the checkpoint that the run continues from, or of the weights that it begins
+// with.
+int64_t loaded_bytes(const TrainCommand& c);
+
 // Loads the weights of --init, if the option is given, unless the run continues from its own
 // checkpoint.
 void take_first_weights(const TrainCommand& c, VertexModel& session);

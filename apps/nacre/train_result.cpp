@@ -1,5 +1,7 @@
 #include "train_result.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "disk_report.h"
@@ -21,6 +23,19 @@ nlohmann::json fullest_of(const ResourceUse& use) {
   return use.all.empty() ? nlohmann::json() : nlohmann::json(use.all.front().name);
 }
 
+// Returns the kernels that the result.json in `folder` holds if none of `kernels` was timed, which
+// happens if a finished run is resumed; otherwise returns `kernels`. Both are kernels of the plan
+// that the run keeps.
+nlohmann::ordered_json timed_kernels(nlohmann::ordered_json kernels, const std::string& folder) {
+  const std::string path = folder + "/result.json";
+  const bool timed = std::any_of(kernels.begin(), kernels.end(), [](const auto& k) { return !k.at("ms").is_null(); });
+  std::error_code ignored;
+  if (timed || !std::filesystem::is_regular_file(path, ignored)) return kernels;
+  const auto before = nlohmann::ordered_json::parse(read_file(path), nullptr, false);
+  const auto known = before.is_object() ? before.find("kernels") : before.end();
+  return known != before.end() && known->is_array() && known->size() == kernels.size() ? *known : kernels;
+}
+
 }  // namespace
 
 double device_peak(const VertexModel& session) { return static_cast<double>(session.device().peak_bytes()); }
@@ -36,11 +51,11 @@ Shares shares_of(VertexModel& session) {
 }
 
 std::string train_result_json(VertexModel& session, const TrainResult& r, const std::string& folder,
-                              const MemoryAccount* account) {
+                              const MemoryAccount& account) {
   const Shares shares = shares_of(session);
-  const int64_t host = account != nullptr ? account->planned() : total_bytes(session.host().training);
+  const int64_t host = account.planned();
   const int64_t planned = session.device().on_host() ? host : total_bytes(session.memory());
-  const auto phases = nlohmann::ordered_json::parse(account != nullptr ? account->phases_json() : "{}");
+  const auto phases = nlohmann::ordered_json::parse(account.phases_json());
   const nlohmann::ordered_json j = {{"test_acc", or_null(r.test_score)},
                                     {"val_acc", or_null(r.val_score)},
                                     {"train_acc", or_null(r.train_score)},
@@ -84,22 +99,17 @@ std::string train_result_json(VertexModel& session, const TrainResult& r, const 
 }
 
 void write_result(VertexModel& session, const std::string& json, const std::string& folder,
-                  const MemoryAccount* account) {
+                  const MemoryAccount& account) {
   if (folder.empty()) return;
   auto all = nlohmann::ordered_json::parse(json);
   auto& bill = all["bill"];
-  if (account != nullptr) {
-    bill = nlohmann::ordered_json::parse(account->bill_json());
-  } else {
-    const auto parts = nlohmann::ordered_json::parse(items_json(session.host().training));
-    bill = nlohmann::ordered_json::array({{{"phase", "training"}, {"items", parts}}});
-  }
+  bill = nlohmann::ordered_json::parse(account.bill_json());
   if (!session.device().on_host()) {
     const auto parts = nlohmann::ordered_json::parse(items_json(session.memory()));
     bill.push_back({{"phase", "device"}, {"items", parts}});
   }
   write_partition_picture(session, folder);
-  all["kernels"] = nlohmann::ordered_json::parse(kernel_times_json(session));
+  all["kernels"] = timed_kernels(nlohmann::ordered_json::parse(kernel_times_json(session)), folder);
   write_file(folder + "/result.json", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 

@@ -24,11 +24,11 @@ double device_peak(const VertexModel& session);
 // Returns the results as one JSON object. `account` is null if the program does not count its own
 // memory; the planned memory is then that of the session alone.
 std::string train_result_json(VertexModel& session, const TrainResult& result, const std::string& folder,
-                              const MemoryAccount* account);
+                              const MemoryAccount& account);
 
 // Writes the results, the memory bill and the times of the kernels as result.json into the run
 // folder, if there is one, and the picture of the partition beside it.
 void write_result(VertexModel& session, const std::string& json, const std::string& folder,
-                  const MemoryAccount* account);
+                  const MemoryAccount& account);
 
 }  // namespace nacre::cli

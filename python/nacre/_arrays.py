@@ -1,6 +1,7 @@
 """Turns arrays of any library into NumPy arrays, without copies where that is possible."""
 from __future__ import annotations
 
+import numbers
 import operator
 from typing import Any
 
@@ -52,7 +53,7 @@ def integers(value: Any, where: str) -> np.ndarray:
         raise UserError(f"{where}: holds {array.dtype}, not whole numbers (use an integer type)")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         raise UserError(f"{where}: {array.max()} is too large")
-    return np.ascontiguousarray(array.reshape(-1), dtype=np.int64)
+    return ready(array.reshape(-1), np.int64)
 
 
 def floats(value: Any, where: str, dims: int) -> np.ndarray:
@@ -69,7 +70,43 @@ def floats(value: Any, where: str, dims: int) -> np.ndarray:
     if array.ndim != dims:
         raise UserError(f"{where}: has the shape {list(array.shape)}; {dims} dimensions are needed")
     with np.errstate(over="ignore"):  # infinite values are refused later, with their place
-        return np.ascontiguousarray(array, dtype=np.float32)
+        return ready(array, np.float32)
+
+
+def ready(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Returns a contiguous array of this type whose values lie at addresses that C++ can read. An
+    array that is so already is not copied."""
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
+
+
+def missing(values: np.ndarray) -> np.ndarray:
+    """Returns a truth value for each value: whether it is None, NaN, or what pandas writes in the
+    place of a value that is missing."""
+    if values.dtype.kind in "fc":
+        return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    if values.dtype.kind in "biuUS":
+        return np.zeros(len(values), bool)
+    return np.array([_is_missing(value) for value in values.tolist()], dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Number) and bool(value != value)
+
+
+def unlabelled(count: int, like: np.ndarray) -> np.ndarray:
+    """Returns an array for the classes of `count` nodes, which are of the type of `like`. It says
+    that no node has a class: it holds None if classes are words, -1 if they are numbers, and rows
+    of 0 if a node may have several."""
+    shape = (count, *like.shape[1:])
+    if like.dtype.kind in "OUST":
+        return np.full(shape, None, object)
+    if like.ndim > 1:
+        return np.zeros(shape, like.dtype)
+    return np.full(shape, -1, np.float64 if like.dtype.kind == "f" else np.int64)
 
 
 def whole(value: Any, where: str) -> int:
@@ -91,12 +128,21 @@ def chosen(value: Any, where: str, num_nodes: int) -> np.ndarray | None:
     array = to_numpy(value, where)
     if array.dtype != np.bool_:
         if not _is_mask(array, num_nodes):
-            return integers(array, where)
+            return _existing(integers(array, where), where, num_nodes)
         array = array.astype(bool)
     if array.shape != (num_nodes,):
         raise UserError(f"{where}: has the shape {list(array.shape)}, but the graph has {num_nodes:,} nodes "
                         "(give one truth value for each node, or the ids of nodes)")
     return np.flatnonzero(array).astype(np.int64)
+
+
+def _existing(ids: np.ndarray, where: str, num_nodes: int) -> np.ndarray:
+    """Returns the ids. Raises UserError unless all of them are ids of nodes."""
+    wrong = np.flatnonzero((ids < 0) | (ids >= num_nodes))
+    if len(wrong):
+        raise UserError(f"{where}: node {ids[wrong[0]]} does not exist: the graph has {num_nodes:,} nodes (it is at "
+                        f"position {wrong[0]}; number the nodes from 0)")
+    return ids
 
 
 def _is_mask(array: np.ndarray, num_nodes: int) -> bool:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import chosen, to_numpy
+from ._arrays import chosen, missing, to_numpy, unlabelled
+from ._convert import holds_graph
 from ._core import UserError
 from ._graph import Graph, graph_of, is_path
 from ._run import Run, train
@@ -67,20 +68,28 @@ class Estimator:
             raise UserError("nacre.Estimator: is not trained yet (call fit() first)")
         return self.run_
 
+    def _asked(self, nodes: Any) -> tuple[Run, Any]:
+        """Returns the run that answers for `nodes`, and the nodes or None. If `nodes` is a graph,
+        the weights are used on all nodes of that graph."""
+        run = self._fitted()
+        return (_on(run, graph_of(nodes)), None) if _is_graph(nodes) else (run, nodes)
+
     def predict(self, nodes: Any = None) -> np.ndarray:
-        """Returns the predicted classes of all nodes, or of `nodes`. Classes with
-        names are words."""
-        predicted = self._fitted().predict()
+        """Returns the predicted classes of all nodes, of `nodes`, or of all nodes of another graph.
+        Classes with names are words."""
+        run, nodes = self._asked(nodes)
+        predicted = run.predict()
         if predicted.ndim == 1:
             predicted = self.classes_[predicted]
         return self._rows(predicted, nodes)
 
     def decision_function(self, nodes: Any = None) -> np.ndarray:
-        """Returns the scores of all classes, for all nodes or for `nodes`."""
-        return self._rows(self._fitted().scores(), nodes)
+        """Returns the scores of all classes; `nodes` is as in predict()."""
+        run, nodes = self._asked(nodes)
+        return self._rows(run.scores(), nodes)
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
-        """Returns the probabilities of all classes, for all nodes or for `nodes`."""
+        """Returns the probabilities of all classes; `nodes` is as in predict()."""
         scores = self.decision_function(nodes)
         if self._fitted().config["model"]["loss"] == "bce":  # a node may have several classes
             return 0.5 + 0.5 * np.tanh(0.5 * scores)
@@ -98,8 +107,8 @@ class Estimator:
         if graph is not None and not _is_graph(graph):
             graph, nodes = None, graph
         whole = self._whole if graph is None else graph_of(graph)
-        if whole is not run.graph and (graph is not None or nodes is None):
-            run = Run(run.folder, whole, {})
+        if graph is not None or nodes is None:
+            run = _on(run, whole)
         if nodes is None:
             return run.evaluate()["test"]
         ids = chosen(nodes, "nodes", whole.num_nodes)
@@ -121,7 +130,12 @@ class Estimator:
 
 def _is_graph(value: Any) -> bool:
     """Returns whether a value is a graph or the place of one, not ids of nodes."""
-    return isinstance(value, Graph) or is_path(value)
+    return isinstance(value, Graph) or is_path(value) or holds_graph(value)
+
+
+def _on(run: Run, graph: Graph) -> Run:
+    """Returns a run that uses the weights of `run` on this graph."""
+    return run if graph is run.graph else Run(run.folder, graph, {})
 
 
 def _named(graph: Graph) -> np.ndarray:
@@ -147,9 +161,23 @@ def _of_nodes(graph: Graph, ids: np.ndarray, y: Any) -> Graph:
     given = to_numpy(y, "y")
     if len(given) != len(ids):
         raise UserError(f"y: has {len(given):,} values for {len(ids):,} nodes (give one for each of them)")
-    words = given.dtype.kind in "OUST"
-    classes = np.full((graph.num_nodes, *given.shape[1:]), None if words else -1 if given.ndim == 1 else 0,
-                      object if words else np.float64 if given.dtype.kind == "f" else np.int64)
+    if given.ndim == 2 and given.shape[1] == 1:
+        given = given.reshape(-1)
+    _require_classes(given, ids)
+    classes = unlabelled(graph.num_nodes, given)
     classes[ids] = given
-    count = None if words or given.ndim > 1 else max(graph.num_classes, int(classes.max(initial=-1)) + 1)
+    counted = given.ndim == 1 and classes.dtype.kind != "O"
+    count = max(graph.num_classes, int(classes.max(initial=-1)) + 1) if counted else None
     return Graph(graph, y=classes, num_classes=count, train_mask=np.unique(ids), val_mask=none, test_mask=none)
+
+
+def _require_classes(y: np.ndarray, ids: np.ndarray) -> None:
+    """Raises UserError unless each of these nodes has a class."""
+    if y.ndim > 1:
+        return
+    wrong = np.flatnonzero(missing(y) | (y < 0 if y.dtype.kind in "if" else False))
+    if len(wrong):
+        value = y.tolist()[wrong[0]]
+        raise UserError(f"y: holds {value!r} for node {ids[wrong[0]]}, which is no class: classes are words or numbers "
+                        "from 0, and None, NaN and -1 mean that a node has none (leave such nodes out, or name the "
+                        "classes)")

@@ -1,6 +1,7 @@
 """Graph: a data set made from arrays, from objects of other libraries, or read from files."""
 from __future__ import annotations
 
+import numbers
 import os
 import pathlib
 import tempfile
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arrays import chosen, floats, integers, to_numpy, whole
+from ._arrays import chosen, floats, integers, missing, ready, to_numpy, whole
 from ._convert import Source, source_of
 from ._core import UserError
 from ._options import words
@@ -50,12 +51,13 @@ class Graph:
                        edge_type=edge_type, num_nodes=num_nodes, name=name)
         source = source_of(edge_index).overridden_by(given)
         self.node_ids: list[Any] | None = source.node_ids
+        self._type_names: list[str] = source.type_names or []
         self._data = _make(source, num_classes, options)
 
     @classmethod
     def _of(cls, data: _core.GraphData) -> Graph:
         graph = cls.__new__(cls)
-        graph.node_ids = None
+        graph.node_ids, graph._type_names = None, []
         graph._data = data
         return graph
 
@@ -105,6 +107,15 @@ class Graph:
         """The edge types; each is the kind it leads from, its name and the kind it leads to."""
         kinds = self.node_types
         return [(kinds[a], name, kinds[b]) for a, name, b in self._data.relations]
+
+    @property
+    def edge_type_names(self) -> list[str]:
+        """The names of the edge types by their number; empty if they are numbers only. If two
+        relations have the same name, their names also say which kinds of nodes they connect."""
+        names = [name for _, name, _ in self.relations]
+        if len(set(names)) < len(names):
+            return [" ".join(relation) for relation in self.relations]
+        return names or list(self._type_names)
 
     @property
     def type_x(self) -> list[np.ndarray | None]:
@@ -172,7 +183,7 @@ class Graph:
         with tempfile.TemporaryDirectory(prefix="nacre-graph-") as folder:
             path = pathlib.Path(folder, "graph.nacre")
             self._data.save(str(path))
-            return _restored, (path.read_bytes(), self.name, self.node_ids)
+            return _restored, (path.read_bytes(), self.name, self.node_ids, self._type_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the graph as a .nacre file, which nacre.load() and the command line read."""
@@ -189,7 +200,8 @@ class Graph:
 
     def to_networkx(self) -> Any:
         """Returns a networkx MultiDiGraph whose nodes are node_ids or, without these, 0, 1, ….
-        Nodes have the attributes x and y, and edges weight and type, if the graph has them."""
+        Nodes have the attributes x and y, and edges weight and type, if the graph has them. With
+        several kinds of nodes, x has the features of the node's kind, and kind is its name."""
         from ._convert import to_networkx
         return to_networkx(self)
 
@@ -206,10 +218,15 @@ class Graph:
         return to_dgl(self)
 
     def to_pandas(self) -> Any:
-        """Returns a pandas table with a row for each edge: source, target, weight and type.
-        pyarrow.Table.from_pandas() makes an Arrow table of it."""
+        """Returns a pandas table with a row for each edge: source, target, weight and type. The
+        ends are node_ids or, without these, numbers, and types with names are words."""
         from ._convert import to_pandas
         return to_pandas(self)
+
+    def to_arrow(self) -> Any:
+        """Returns a pyarrow table with the columns of to_pandas()."""
+        from ._convert import to_arrow
+        return to_arrow(self)
 
     def __repr__(self) -> str:
         classes = f", {self.num_classes:,} classes" if self.num_classes else ""
@@ -217,13 +234,13 @@ class Graph:
                 f"{self.num_features:,} features{classes}>")
 
 
-def _restored(file: bytes, name: str, node_ids: list[Any] | None) -> Graph:
+def _restored(file: bytes, name: str, node_ids: list[Any] | None, type_names: list[str] | None = None) -> Graph:
     """Returns a graph that was pickled."""
     with tempfile.TemporaryDirectory(prefix="nacre-graph-") as folder:
         path = pathlib.Path(folder, "graph.nacre")
         path.write_bytes(file)
         graph = Graph._of(_core.restore(str(path), name))
-    graph.node_ids = node_ids
+    graph.node_ids, graph._type_names = node_ids, type_names or []
     return graph
 
 
@@ -255,17 +272,17 @@ def _classes(y: Any, parts: _core.Parts) -> None:
     if array.ndim == 2:
         if array.size and not np.isin(array, (0, 1)).all():
             raise UserError("y: rows of 0 and 1 are needed if a node may have several classes")
-        parts.targets = np.ascontiguousarray(array, dtype=np.uint8)
+        parts.targets = ready(array, np.uint8)
         return
     if array.ndim != 1:
         raise UserError(f"y: has the shape {list(array.shape)} (give one class for each node)")
     if array.dtype.kind == "O":
         array = _numbers(array)
     if array.dtype.kind in "OUST":
-        missing = np.array([value is None or value != value for value in array.tolist()], dtype=bool)
-        names, codes = np.unique(array[~missing].astype(str), return_inverse=True)
+        known = ~missing(array)
+        names, codes = np.unique(array[known].astype(str), return_inverse=True)
         labels = np.full(len(array), -1, dtype=np.int32)
-        labels[~missing] = codes
+        labels[known] = codes
         parts.class_names = [_utf8(str(name)) for name in names]
         parts.y = labels
         return
@@ -277,14 +294,15 @@ def _classes(y: Any, parts: _core.Parts) -> None:
         raise UserError(f"y: holds {array.dtype}, not classes")
     if array.size and (array.max() > np.iinfo(np.int32).max or array.min() < -1):
         raise UserError("y: classes are numbered from 0; -1 means unlabelled")
-    parts.y = np.ascontiguousarray(array, dtype=np.int32)
+    parts.y = ready(array, np.int32)
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:
-    """Returns numbers with NaN in the place of None, or the array itself if it holds other
-    objects, too."""
-    values = [np.nan if value is None else value for value in array.tolist()]
-    return np.array(values, np.float64) if all(isinstance(value, (int, float)) for value in values) else array
+    """Returns numbers with NaN in the place of values that are missing, or the array itself if it
+    holds other objects, too."""
+    values = np.where(missing(array), np.nan, array).tolist()
+    plain = all(isinstance(value, (numbers.Real, np.bool_)) for value in values)
+    return np.array(values, np.float64) if plain else array
 
 
 def _utf8(text: str) -> str:

@@ -5,7 +5,8 @@ from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
-from ._arrays import chosen
+from ._arrays import chosen, to_numpy
+from ._convert import imported
 from ._core import UserError
 from ._graph import Graph
 from ._sampler import Batch, Sampler
@@ -36,7 +37,7 @@ class NeighborLoader:
     batches ahead, iterate over the loader on a thread of your own.
     """
 
-    def __init__(self, data: Any, num_neighbors: Sequence[int], *, batch_size: int = 1, input_nodes: Any = None,
+    def __init__(self, data: Any, num_neighbors: Sequence[int], input_nodes: Any = None, *, batch_size: int = 1,
                  shuffle: bool = False, drop_last: bool = False, replace: bool = False, weight_attr: str | None = None,
                  transform: Callable[[Any], Any] | None = None, seed: int = 0, **ignored: Any) -> None:
         for name, value in ignored.items():
@@ -46,6 +47,8 @@ class NeighborLoader:
         self.data = data.to_pyg() if isinstance(data, Graph) else data
         if hasattr(self.data, "node_types"):
             raise UserError("nacre.NeighborLoader: takes graphs of one kind of nodes (HeteroData is not sampled yet)")
+        if getattr(self.data, "edge_index", None) is None:
+            raise UserError("nacre.NeighborLoader: the data have no edge_index (adj_t is not sampled; give edge_index)")
         self.graph = data if isinstance(data, Graph) else Graph(
             self.data.edge_index, num_nodes=self.data.num_nodes,
             edge_weight=None if weight_attr is None else self.data[weight_attr])
@@ -62,7 +65,7 @@ class NeighborLoader:
     def _edge_order(self) -> np.ndarray:
         """Returns the position in data.edge_index of each edge of the graph, which sorts edges by
         destination and then by source."""
-        src, dst = self.data.edge_index.numpy()
+        src, dst = to_numpy(self.data.edge_index, "edge_index")
         return np.lexsort((src, dst))
 
     def __len__(self) -> int:
@@ -74,12 +77,12 @@ class NeighborLoader:
             yield batch if self.transform is None else self.transform(batch)
 
     def _batch(self, drawn: Batch) -> Any:
-        import torch
-        from torch_geometric.data import Data
+        torch = imported("torch", "nacre.NeighborLoader")
+        data_module = imported("torch_geometric.data", "nacre.NeighborLoader")
         nodes, edges, edge_ids, per_hop = _once(drawn)
         n_id = torch.from_numpy(nodes)
         e_id = torch.from_numpy(edge_ids if self._order is None else self._order[edge_ids])
-        batch = Data(edge_index=torch.from_numpy(edges), num_nodes=len(nodes))
+        batch = data_module.Data(edge_index=torch.from_numpy(edges), num_nodes=len(nodes))
         for name, value in self.data.items():
             if name in ("edge_index", "num_nodes"):
                 continue

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ._convert import imported
+
 Report = dict[str, Any]
 
 
@@ -17,8 +19,7 @@ def wandb_logger(run: Any = None, **settings: Any) -> Callable[[Report], None]:
         nacre.train(graph, model="gcn", callback=nacre.wandb_logger(project="cora"))
     """
     if run is None:
-        import wandb
-        run = wandb.init(**settings)
+        run = imported("wandb", "nacre.wandb_logger()").init(**settings)
 
     def log(report: Report) -> None:
         run.log(_figures(report), step=report["epoch"])
@@ -33,7 +34,7 @@ def mlflow_logger(run_id: str | None = None) -> Callable[[Report], None]:
         with mlflow.start_run():
             nacre.train(graph, model="gcn", callback=nacre.mlflow_logger())
     """
-    import mlflow
+    mlflow = imported("mlflow", "nacre.mlflow_logger()")
 
     def log(report: Report) -> None:
         mlflow.log_metrics(_figures(report), step=report["epoch"], **({"run_id": run_id} if run_id else {}))

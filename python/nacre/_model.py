@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import inspect
 import os
@@ -9,6 +10,7 @@ import pathlib
 import sys
 import threading
 import traceback
+import types
 from typing import Any, Callable, Iterator, Mapping, Sequence, overload
 
 from . import _core
@@ -118,16 +120,39 @@ def _beside(folder: str) -> Iterator[None]:
         sys.path.remove(folder)
 
 
+@contextlib.contextmanager
+def _known(module: types.ModuleType) -> Iterator[None]:
+    """Lets the module of a model file be found in sys.modules, where dataclasses and annotations
+    look for it, while the file runs and afterwards. If the file fails, what was there before it is
+    put back."""
+    name = module.__name__
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        yield
+    except BaseException:
+        if sys.modules.get(name) is module:
+            sys.modules.pop(name)
+            sys.modules.update({} if before is None else {name: before})
+        raise
+
+
+def _module_name(file: pathlib.Path) -> str:
+    """Returns a name for the module of a model file. Files of the same name in other folders have
+    other names, and no file hides a module that can be imported."""
+    return f"nacre_model_{file.stem.replace('.', '_')}_{hashlib.sha256(os.fsencode(file)).hexdigest()[:16]}"
+
+
 def _run(path: str) -> list[str]:
     """Runs a file of models and returns the names of those that it defines."""
     file = pathlib.Path(path).resolve()
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    spec = importlib.util.spec_from_file_location(_module_name(file), file)
     if spec is None or spec.loader is None:
         raise UserError(f"{path}: is no Python file")
     module = importlib.util.module_from_spec(spec)
     before, _loading.names = getattr(_loading, "names", None), []
     try:
-        with _beside(str(file.parent)):
+        with _beside(str(file.parent)), _known(module):
             spec.loader.exec_module(module)
         return list(dict.fromkeys(_loading.names))
     finally:

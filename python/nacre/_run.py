@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterable, Optional, Union
 import numpy as np
 
 from . import _core
+from ._convert import imported
 from ._core import UserError
 from ._graph import Graph, graph_of, is_path
 from ._options import words
@@ -28,15 +29,19 @@ class Run:
     result    a dictionary of the results, as nacre train --json prints them: test_acc, val_acc,
               epochs, best_epoch, epoch_ms_median, …; empty for a run that was loaded
     folder    the run folder: config.json, plan.json, metrics.jsonl, model.safetensors, checkpoints
+
+    Scores are computed on the device that the run was trained on, unless another one is named, as
+    in run.predict(device="cpu") or nacre.load_run(path, device="cpu").
     """
 
     def __init__(self, folder: str, graph: Graph | None, result: dict[str, Any],
-                 temporary: _TemporaryFolder | None = None) -> None:
+                 temporary: _TemporaryFolder | None = None, device: str | None = None) -> None:
         self.folder = os.path.abspath(folder)  # the program may change the current folder
         self.graph = graph
         self.result = result
         self._temporary = temporary
-        self._models: dict[bool, _core.Predictor] = {}
+        self._device = None if device is None else str(device)
+        self._models: dict[tuple[str, bool], _core.Predictor] = {}
 
     @functools.cached_property
     def metrics(self) -> list[dict[str, Any]]:
@@ -44,42 +49,43 @@ class Run:
         the scores train, val and test."""
         named = self.config.get("output", {}).get("metrics")
         started_in = self.config.get("data", {}).get("folder", "")
-        lines = pathlib.Path(started_in, named) if named else pathlib.Path(self.folder, "metrics.jsonl")
-        return [json.loads(line) for line in lines.read_text().splitlines()]
+        return _json_lines(pathlib.Path(started_in, named) if named else pathlib.Path(self.folder, "metrics.jsonl"))
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """All settings of the run, as config.json holds them."""
-        return json.loads(pathlib.Path(self.folder, "config.json").read_text())
+        return _json(pathlib.Path(self.folder, "config.json"))
 
     @functools.cached_property
     def plan(self) -> dict[str, Any]:
         """The plan of the run, as plan.json holds it."""
-        return json.loads(pathlib.Path(self.folder, "plan.json").read_text())
+        return _json(pathlib.Path(self.folder, "plan.json"))
 
     @property
     def class_names(self) -> list[str]:
         """The words for the classes; empty if classes are numbers."""
-        return self._model(False).class_names
+        model = next(iter(self._models.values()), None)
+        return (self._model(False, None) if model is None else model).class_names
 
-    def scores(self) -> np.ndarray:
+    def scores(self, device: str | None = None) -> np.ndarray:
         """Returns the scores of all nodes and classes before softmax or sigmoid, float32
         [num_nodes, num_classes], with the weights that the run has kept."""
-        return self._model(False).scores()
+        return self._model(False, device).scores()
 
-    def predict(self) -> np.ndarray:
+    def predict(self, device: str | None = None) -> np.ndarray:
         """Returns the predicted class of every node or, if a node may have several, rows of 0 and
         1."""
-        scores = self.scores()
-        return (scores > 0).astype(np.uint8) if self._model(False).multilabel else scores.argmax(axis=1)
+        model = self._model(False, device)
+        scores = model.scores()
+        return (scores > 0).astype(np.uint8) if model.multilabel else scores.argmax(axis=1)
 
-    def embeddings(self) -> np.ndarray:
+    def embeddings(self, device: str | None = None) -> np.ndarray:
         """Returns the input of the last layer of all nodes, float32 [num_nodes, width]."""
-        return self._model(True).embeddings()
+        return self._model(True, device).embeddings()
 
-    def evaluate(self) -> dict[str, float]:
+    def evaluate(self, device: str | None = None) -> dict[str, float]:
         """Returns the scores train, val and test; NaN for a split that does not exist."""
-        return self._model(False).evaluate()
+        return self._model(False, device).evaluate()
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns the weights that the run has kept, by name."""
@@ -98,20 +104,27 @@ class Run:
         page = _core.report([run.folder for run in (self, *others)])
         pathlib.Path(path).write_text(page, encoding="utf-8")
 
-    def _model(self, embeddings: bool) -> _core.Predictor:
-        for kind in {embeddings, True}:  # a model that gives embeddings also gives scores
-            if kind in self._models:
-                return self._models[kind]
-        execution = self.config.get("execution", {})
-        device = "auto" if execution.get("devices") else execution.get("device", "auto")
+    def _model(self, embeddings: bool, device: str | None) -> _core.Predictor:
+        place = self._place(device)
+        for kind in (embeddings, True):  # a model that gives embeddings also gives scores
+            if (place, kind) in self._models:
+                return self._models[place, kind]
         graph = None if self.graph is None else self.graph._data
-        self._models[embeddings] = _core.Predictor(graph, self.folder, device, embeddings)
-        return self._models[embeddings]
+        self._models[place, embeddings] = _core.Predictor(graph, self.folder, place, embeddings)
+        return self._models[place, embeddings]
+
+    def _place(self, device: str | None) -> str:
+        """Returns the device that was named now or when the run was loaded, or else the one that
+        the run was trained on."""
+        if device is not None or self._device is not None:
+            return str(self._device if device is None else device)
+        execution = self.config.get("execution", {})
+        return "auto" if execution.get("devices") else execution.get("device", "auto")
 
     def __reduce__(self) -> Any:
         folder = pathlib.Path(self.folder)
         files = {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
-        return _restored, (files, self.graph, self.result)
+        return _restored, (files, self.graph, self.result, self._device)
 
     def __repr__(self) -> str:
         place = "" if self._temporary is not None else f" in {self.folder}"
@@ -143,7 +156,9 @@ def train(graph: Data = None, *, callback: Callback | Iterable[Callback] | None 
     temporary = None
     if "data" in options:
         raise UserError("--data: give the data as the first argument of nacre.train()")
-    if options.get("checkpoint") is None and options.get("resume") is None:
+    if _is_off(options.get("resume")):
+        options.pop("resume", None)
+    if options.get("checkpoint") is None and "resume" not in options:
         temporary = _TemporaryFolder()
         options["checkpoint"] = temporary.name
     calls = _functions(callback)
@@ -169,23 +184,60 @@ def train(graph: Data = None, *, callback: Callback | Iterable[Callback] | None 
 train.options = functools.partial(_core.options_text, "train")  # type: ignore[attr-defined]
 
 
-def load_run(path: str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None) -> Run:
+def load_run(path: str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None,
+             device: str | None = None) -> Run:
     """Opens a run folder that nacre.train() or the command line has written. Without `graph`, the
-    data of the run are read again when they are needed."""
+    data of the run are read again when they are needed. Scores are computed on `device`: auto, cpu,
+    cuda or cuda:1; default: the device that the run was trained on."""
     folder = os.fspath(path)
     if not os.path.exists(os.path.join(folder, "config.json")):
         raise UserError(f"{folder}: is no run folder (it has no config.json)")
-    return Run(folder, None if graph is None else graph_of(graph), {})
+    return Run(folder, None if graph is None else graph_of(graph), {}, device=device)
 
 
-def _restored(files: dict[str, bytes], graph: Graph | None, result: dict[str, Any]) -> Run:
+def _is_off(resume: Any) -> bool:
+    """Returns whether `resume` says that no run is continued."""
+    return resume is None or (isinstance(resume, (bool, np.bool_)) and not resume)
+
+
+def _text(path: pathlib.Path, remedy: str) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror} ({remedy})") from None
+
+
+def _json(path: pathlib.Path) -> dict[str, Any]:
+    """Returns what a JSON file of a run folder holds."""
+    remedy = "copy the whole run folder again"
+    try:
+        return json.loads(_text(path, remedy))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}: line {error.lineno} is no JSON: {error.msg} ({remedy})") from None
+
+
+def _json_lines(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Returns what the lines of a metrics file hold. A run that was killed may have left half a
+    line at the end, which does not count."""
+    text = _text(path, "a run writes its metrics after its first epoch; if the file was moved, move it back")
+    found = []
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        try:
+            found += [json.loads(line)] if line.strip() else []
+        except json.JSONDecodeError as error:
+            raise UserError(f"{path}: line {number} is no JSON: {error.msg} (remove this line)") from None
+    return found
+
+
+def _restored(files: dict[str, bytes], graph: Graph | None, result: dict[str, Any],
+              device: str | None = None) -> Run:
     """Returns a run that was pickled; its folder is temporary."""
     temporary = _TemporaryFolder()
     for name, content in files.items():
         path = pathlib.Path(temporary.name, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    return Run(temporary.name, graph, result, temporary)
+    return Run(temporary.name, graph, result, temporary, device)
 
 
 def _functions(callback: Callback | Iterable[Callback] | None) -> list[Callback]:
@@ -218,11 +270,10 @@ def _remove(folder: str, owner: int) -> None:
 class _Bar:
     """Shows the epochs as a tqdm bar, if the caller wants one."""
 
-    def __init__(self, wanted: bool, epochs: int | None) -> None:
+    def __init__(self, wanted: bool, epochs: Any) -> None:
         self._bar = None
         if wanted:
-            from tqdm.auto import tqdm
-            self._bar = tqdm(total=epochs, unit="epoch")
+            self._bar = imported("tqdm.auto", "progress=True").tqdm(total=_count(epochs), unit="epoch")
 
     def update(self, report: Report) -> None:
         """Shows that an epoch is over."""
@@ -239,3 +290,12 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def _count(epochs: Any) -> int | None:
+    """Returns the number of epochs, or None if the setting is not given or no number; C++ refuses
+    the latter."""
+    try:
+        return None if epochs is None else int(epochs)
+    except (TypeError, ValueError):
+        return None

@@ -8,6 +8,8 @@ import numpy as np
 
 from . import _core
 from ._arrays import chosen, whole
+from ._convert import imported, tensor
+from ._core import UserError
 from ._graph import Graph, graph_of
 from ._options import words
 
@@ -16,11 +18,12 @@ from ._options import words
 class Block:
     """The edges of one layer. The destinations are the first num_dst of the sources, and sources
     are the first num_src nodes of the batch. In PyTorch Geometric:
-    conv((x[:num_src], x[:num_dst]), edge_index)."""
+    conv((x[:num_src], x[:num_dst]), edge_index). The arrays are of NumPy or, with output="torch",
+    tensors."""
 
-    edge_index: np.ndarray  # [2, E] of local ids: sources, destinations
-    edge_id: np.ndarray  # position of each edge in graph.edge_index
-    scale: np.ndarray | None  # weight of each edge in sums; None if every weight is 1
+    edge_index: Any  # [2, E] of local ids: sources, destinations
+    edge_id: Any  # position of each edge in graph.edge_index
+    scale: Any  # weight of each edge in sums; None if every weight is 1
     num_src: int
     num_dst: int
 
@@ -30,13 +33,13 @@ class Batch:
     """A mini-batch: its nodes, the seeds first, and one block for each layer, in the order of
     computation. The destinations of the last block are the seeds."""
 
-    n_id: np.ndarray  # ids of the nodes in the graph
+    n_id: Any  # ids of the nodes in the graph
     batch_size: int  # number of seeds
     blocks: list[Block]
-    loss_scale: np.ndarray | None  # factor of each seed in the loss (GraphSAINT)
+    loss_scale: Any  # factor of each seed in the loss (GraphSAINT)
 
     @property
-    def seeds(self) -> np.ndarray:
+    def seeds(self) -> Any:
         """The ids of the seeds."""
         return self.n_id[:self.batch_size]
 
@@ -49,7 +52,13 @@ class Batch:
 class Sampler:
     """An iterable of mini-batches; each turn through it is the next epoch. See nacre.sampler()."""
 
-    def __init__(self, graph: Graph, nodes: Any, shuffle: bool, drop_last: bool, options: dict[str, Any]) -> None:
+    def __init__(self, graph: Graph, nodes: Any, shuffle: bool, drop_last: bool, options: dict[str, Any],
+                 output: str = "numpy") -> None:
+        if output not in ("numpy", "torch"):
+            raise UserError(f"output: {output!r} is no kind of arrays (choose numpy or torch)")
+        if output == "torch":
+            imported("torch", 'output="torch"')
+        self._array = tensor if output == "torch" else _same
         self._sampler = _core.Sampler(graph._data, words("sampler", options))
         self._num_nodes = graph.num_nodes
         if nodes is None:
@@ -69,9 +78,17 @@ class Sampler:
         """Returns the batch of these seeds, ids of distinct nodes or truth values. The same seeds,
         epoch and number of the batch give the same batch."""
         drawn = self._sampler.sample(chosen(seeds, "seeds", self._num_nodes), whole(epoch, "epoch"), whole(batch, "batch"))
-        blocks = [Block(drawn.edge_index(b), drawn.edges(b) if drawn.edges(b) is not None else np.empty(0, np.int64),
-                        drawn.scale(b), drawn.num_src(b), drawn.num_dst(b)) for b in range(drawn.num_blocks)]
-        return Batch(drawn.nodes.astype(np.int64), drawn.num_seeds, blocks, drawn.loss_scale)
+        blocks = [self._block(drawn, number) for number in range(drawn.num_blocks)]
+        n_id = self._array(drawn.nodes.astype(np.int64))
+        return Batch(n_id, drawn.num_seeds, blocks, self._or_none(drawn.loss_scale))
+
+    def _block(self, drawn: _core.Sample, number: int) -> Block:
+        ids = drawn.edges(number)
+        return Block(self._array(drawn.edge_index(number)), self._array(np.empty(0, np.int64) if ids is None else ids),
+                     self._or_none(drawn.scale(number)), drawn.num_src(number), drawn.num_dst(number))
+
+    def _or_none(self, values: np.ndarray | None) -> Any:
+        return None if values is None else self._array(values)
 
     def __iter__(self) -> Iterator[Batch]:
         epoch, self.epoch = self.epoch, self.epoch + 1
@@ -85,10 +102,15 @@ class Sampler:
             yield self.sample(order[number * size:(number + 1) * size], epoch, number)
 
 
-def sampler(graph: Any, nodes: Any = None, *, shuffle: bool = True, drop_last: bool = False, **options: Any) -> Sampler:
+def _same(array: np.ndarray) -> np.ndarray:
+    return array
+
+
+def sampler(graph: Any, nodes: Any = None, *, shuffle: bool = True, drop_last: bool = False, output: str = "numpy",
+            **options: Any) -> Sampler:
     """Returns an iterable of mini-batches of a graph.
 
-        for batch in nacre.sampler(graph, fanout=[15, 10], batch_size=1024):
+        for batch in nacre.sampler(graph, fanout=[15, 10], batch_size=1024, output="torch"):
             x = features[batch.n_id]
             for conv, block in zip(convs, batch.blocks):
                 x = conv((x, x[:block.num_dst]), block.edge_index)
@@ -96,10 +118,11 @@ def sampler(graph: Any, nodes: Any = None, *, shuffle: bool = True, drop_last: b
     nodes      the seeds of an epoch, as ids or truth values; default: the training nodes
     shuffle    takes the seeds in a new order in every epoch
     drop_last  leaves out the last batch of an epoch if it is smaller than the others
+    output     numpy, or torch for tensors, which share memory with Nacre: do not write to them
 
     Further settings are the mini-batch options of nacre train: fanout, batch_size, sampler,
     replace, sample_weighted, budget, walk_length, norm_samples; and seed. The first number of
     fanout belongs to the hop next to the seeds, as in PyTorch Geometric. A batch depends only on
     the graph, the settings, the epoch and its number, whatever the number of threads.
     """
-    return Sampler(graph_of(graph), nodes, shuffle, drop_last, options)
+    return Sampler(graph_of(graph), nodes, shuffle, drop_last, options, output)

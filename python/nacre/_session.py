@@ -7,7 +7,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from . import _core
-from ._arrays import to_numpy
+from ._arrays import ready, to_numpy
 from ._graph import graph_of
 from ._options import words
 
@@ -90,5 +90,5 @@ class Session:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Sets all parameters. Names and shapes must be those of state_dict()."""
-        self._loop.load_state({name: np.ascontiguousarray(to_numpy(values, name), dtype=np.float32)
+        self._loop.load_state({name: ready(to_numpy(values, name), np.float32)
                                for name, values in state.items()})

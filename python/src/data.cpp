@@ -10,11 +10,16 @@
 #include <optional>
 #include <tuple>
 
+#include "account.h"
 #include "common.h"
 #include "embedded.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/machine.h"
 #include "nacre/data/native.h"
+#include "nacre/data/node_data.h"
+#include "nacre/graph/costs.h"
+#include "nacre/train/bill.h"
 
 namespace nacre::python {
 namespace {
@@ -75,13 +80,20 @@ struct Parts {
 };
 
 constexpr int64_t kMostNodes = (int64_t{1} << 32) - 1;
+constexpr const char* kNumberFromZero =
+    "number the nodes from 0, for example with numpy.unique(edge_index, return_inverse=True)";
 
 // Returns the number of nodes that edges imply if nothing else says how many there are.
 int64_t count_ends(const Parts& p) {
   const int64_t most = std::max(largest(*p.src), largest(*p.dst));
   if (most >= kMostNodes) {
     throw UserError("edge_index", fmt::format("holds the node {}, but at most {} nodes fit", most, kMostNodes),
-                    "number the nodes from 0, or give a table of edges, whose ids may be words");
+                    kNumberFromZero);
+  }
+  if (!is_plausible_vertex_count(most + 1, rows_of(p.src->shape(0)))) {
+    throw UserError("edge_index",
+                    fmt::format("holds the node {}, but only {} edges", most, human_count(rows_of(p.src->shape(0)))),
+                    std::string(kNumberFromZero) + ", or give num_nodes");
   }
   return most + 1;
 }
@@ -92,6 +104,18 @@ int64_t count_nodes(const Parts& p) {
   if (p.y) return rows_of(p.y->shape(0));
   if (p.targets) return rows_of(p.targets->shape(0));
   return count_ends(p);
+}
+
+// Throws UserError if the graph does not fit into memory while it is made.
+void require_room(const Parts& p, int64_t num_nodes) {
+  const GraphCounts counts{num_nodes, rows_of(p.src->shape(0)), p.edge_weight.has_value(), p.edge_type.has_value()};
+  Bill bill;
+  bill.remedy = "number the nodes from 0, and do not give a larger num_nodes than there are nodes";
+  bill.phases.push_back({"making the graph",
+                         {{"the program", std::max(program_bytes(), held_memory())},
+                          {fmt::format("{} nodes and {} edges", human_count(counts.nodes), human_count(counts.edges)),
+                           build_graph_bytes(counts)}}});
+  require_fit(bill, host_bound({}, false));
 }
 
 void require_size(const std::string& where, int64_t given, int64_t wanted, const char* of) {
@@ -121,7 +145,8 @@ Graph make_graph(const Parts& p, int64_t num_nodes) {
         throw UserError("edge_type", fmt::format("{} at position {} is not a type from 0 to {}", type, i, kMost));
       edges.type.push_back(static_cast<uint16_t>(type));
     }
-    edges.num_types = static_cast<int>(std::max<int64_t>(largest(*p.edge_type), 0) + 1);
+    // The last relations may have no edges.
+    edges.num_types = static_cast<int>(std::max({largest(*p.edge_type) + 1, std::ssize(p.relations), int64_t{1}}));
   }
   return build_graph(std::move(edges), kHere);
 }
@@ -176,6 +201,7 @@ GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   const cli::DataRequest request(words, cli::DataAre::in_memory);
   const int64_t num_nodes = count_nodes(p);
   if (num_nodes > kMostNodes) throw UserError("num_nodes", "must be less than 2^32");
+  require_room(p, num_nodes);
   GraphData made;
   made.in_memory = true;
   made.spec = "memory:" + p.name;
@@ -208,6 +234,7 @@ GraphData load(const std::vector<std::string>& words) {
   read.spec = request.config.data;
   read.load = request.config.load;
   const GilRelease release;
+  cli::require_room_to_read(request.config);
   read.dataset = load_dataset(read.spec, read.load);
   return read;
 }

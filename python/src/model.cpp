@@ -270,11 +270,14 @@ void add_graph_steps(Net& net) {
            "Returns the weights of the edges, or None if edges have no weights.")
       .def("edge_scale", of_one_or_none<&Napa::edge_scale>, nb::arg("x"),
            "Returns how many edges each sampled edge stands for, or None if every edge stands for itself.")
-      .def("in_degree", of_one<&Napa::in_degree>, nb::arg("x"))
-      .def("out_degree", of_one<&Napa::out_degree>, nb::arg("x"))
+      .def("in_degree", of_one<&Napa::in_degree>, nb::arg("x"),
+           "Returns the number of incoming edges of each destination, in the whole graph.")
+      .def("out_degree", of_one<&Napa::out_degree>, nb::arg("x"),
+           "Returns the number of outgoing edges of each source, in the whole graph.")
       .def("in_weight", of_one<&Napa::in_weight>, nb::arg("x"),
            "Returns the sum of the weights of the incoming edges of each node.")
-      .def("typed_degree", of_one<&Napa::typed_degree>, nb::arg("x"))
+      .def("typed_degree", of_one<&Napa::typed_degree>, nb::arg("x"),
+           "Returns for each edge how many edges of the block have its destination and type.")
       .def("symmetric_norm", of_one<&Napa::symmetric_norm>, nb::arg("x"),
            "Returns the coefficients of GCN, one for each edge.")
       .def("neighbor_apply", neighbor_apply, nb::arg("at_src"), nb::arg("at_dst"), nb::arg("function"),
@@ -315,7 +318,8 @@ void add_dense_steps(Net& net) {
          },
          nb::arg("x"), nb::arg("name"), nb::arg("out"), nb::arg("bias") = true,
          "Multiplies by the parameter NAME.weight and adds NAME.bias.")
-      .def("matmul", of_two<&Napa::matmul>, nb::arg("x"), nb::arg("weight"))
+      .def("matmul", of_two<&Napa::matmul>, nb::arg("x"), nb::arg("weight"),
+           "Multiplies the rows by a parameter of the shape [in, out].")
       .def("typed_matmul", of_two<&Napa::typed_matmul>, nb::arg("e"), nb::arg("weight"),
            "Multiplies each edge by the weight of its type.")
       .def(
@@ -336,9 +340,12 @@ void add_dense_steps(Net& net) {
             return self.wrap(self.net().activation(self.take(x), name));
           },
           nb::arg("x"), nb::arg("name"), "Applies the activation `name`: none, relu, leaky_relu, elu, sigmoid or tanh.")
-      .def("leaky_relu", by_number<&Napa::leaky_relu>, nb::arg("x"), nb::arg("slope"))
-      .def("dropout", by_number<&Napa::dropout>, nb::arg("x"), nb::arg("share"))
-      .def("edge_dropout", by_number<&Napa::edge_dropout>, nb::arg("e"), nb::arg("share"))
+      .def("leaky_relu", by_number<&Napa::leaky_relu>, nb::arg("x"), nb::arg("slope"),
+           "Returns x where it is positive, and slope times x elsewhere.")
+      .def("dropout", by_number<&Napa::dropout>, nb::arg("x"), nb::arg("share"),
+           "Sets this share of the elements to 0 while training, and scales the others up.")
+      .def("edge_dropout", by_number<&Napa::edge_dropout>, nb::arg("e"), nb::arg("share"),
+           "Drops this share of the elements of a value with one number for each edge; all blocks drop the same edges.")
       .def(
           "norm",
           [](const PyNet& self, const PyValue& x, const std::string& name, const std::string& kind) {
@@ -346,7 +353,9 @@ void add_dense_steps(Net& net) {
           },
           nb::arg("x"), nb::arg("name"), nb::arg("kind"),
           "Normalises by layer or batch, or not at all if `kind` is none.")
-      .def("constant", [](const PyNet& self, double number) { return self.wrap(self.net().constant(number)); })
+      .def(
+          "constant", [](const PyNet& self, double number) { return self.wrap(self.net().constant(number)); },
+          "Returns a number as a value.")
       .def("inv", of_one<&Napa::inv>, nb::arg("x"), "Returns 1/x, and 0 where x is 0.")
       .def("inv_sqrt", of_one<&Napa::inv_sqrt>, nb::arg("x"), "Returns 1/√x, and 0 where x is 0.")
       .def(
@@ -364,7 +373,7 @@ void add_shape_steps(Net& net) {
            return self.wrap(self.net().reshape(self.take(x), dims));
          },
          nb::arg("x"), nb::arg("dims"))
-      .def("concat", of_two<&Napa::concat>, nb::arg("a"), nb::arg("b"))
+      .def("concat", of_two<&Napa::concat>, nb::arg("a"), nb::arg("b"), "Joins the rows of a and b.")
       .def(
           "slice",
           [](const PyNet& self, const PyValue& x, int64_t begin, int64_t length) {

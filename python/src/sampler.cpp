@@ -1,4 +1,5 @@
 // Offers samplers by themselves, for programs that train with another library.
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,6 +9,7 @@
 #include "common.h"
 #include "embedded.h"
 #include "nacre/base/error.h"
+#include "nacre/base/log.h"
 #include "nacre/sample/sample.h"
 
 namespace nacre::python {
@@ -49,13 +51,7 @@ class PySampler {
 
   PySample sample(const Ids& seeds, uint64_t epoch, uint64_t batch) const {
     refuse_after_fork();
-    const int64_t nodes = sampler_->graph().num_nodes();
-    std::vector<NodeId> ids(seeds.shape(0));
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const int64_t id = seeds.data()[i];
-      if (id < 0 || id >= nodes) throw UserError("nodes", "node " + std::to_string(id) + " does not exist");
-      ids[i] = static_cast<NodeId>(id);
-    }
+    const std::vector<NodeId> ids = checked(seeds);
     std::vector<NodeId> sorted = ids;
     std::sort(sorted.begin(), sorted.end());
     if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
@@ -76,8 +72,7 @@ class PySampler {
 
   // Returns the nodes in the order of an epoch, as training takes them.
   nb::object order(const Ids& nodes, uint64_t epoch) const {
-    std::vector<NodeId> ids(nodes.data(), nodes.data() + nodes.shape(0));
-    BatchOrder order(Array<NodeId>(std::move(ids)), batch_size_, sampler_->options().seed, true);
+    BatchOrder order(Array<NodeId>(checked(nodes)), batch_size_, sampler_->options().seed, true);
     order.begin_epoch(epoch);
     std::vector<int64_t> all;
     for (int64_t b = 0; b < order.num_batches(); ++b) {
@@ -92,6 +87,20 @@ class PySampler {
   int layers() const { return sampler_->layers(); }
 
  private:
+  // Returns the ids in the type that the graph stores. Throws UserError if a node does not exist.
+  std::vector<NodeId> checked(const Ids& given) const {
+    const int64_t nodes = sampler_->graph().num_nodes();
+    std::vector<NodeId> ids(given.shape(0));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const int64_t id = given.data()[i];
+      if (id < 0 || id >= nodes)
+        throw UserError("nodes", fmt::format("node {} does not exist: the graph has {} nodes", id, human_count(nodes)),
+                        "number the nodes from 0");
+      ids[i] = static_cast<NodeId>(id);
+    }
+    return ids;
+  }
+
   // Several threads may sample at once. A batch sampler keeps its memory between batches.
   std::unique_ptr<BatchSampler> take_idle() const {
     const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "account.h"
 #include "common.h"
 #include "embedded.h"
 #include "nacre/base/error.h"
@@ -48,8 +49,10 @@ class OwnLoop {
     settings.config.load = graph.load;
     settings.config.folder = std::filesystem::current_path().string();
     const GilRelease release;
+    cli::MemoryAccount account(settings.config, {.trains = true, .embedded = true, .data_in_memory = true});
     model_ = make_session(graph.dataset, settings.config, cli::needs_of(settings, ""));
     cli::show_session(*model_);
+    account.present(model_->host());
     cli::take_first_weights(settings, *model_);
     model_->start();
     model_->expect_epochs(model_->config().epochs);

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "account.h"
 #include "common.h"
 #include "embedded.h"
 #include "interrupt.h"
@@ -67,6 +68,31 @@ void refuse_recommendation(const Dataset& dataset) {
   }
 }
 
+// Records a timeline until the end of the scope, if a file is given.
+class Timeline {
+ public:
+  explicit Timeline(std::string file) : file_(std::move(file)) {
+    if (!file_.empty()) trace_start(file_);
+  }
+  ~Timeline() {
+    if (!file_.empty()) trace_end();
+  }
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  void write() const {
+    if (!file_.empty()) trace_write(file_);
+  }
+
+ private:
+  std::string file_;
+};
+
+// Says what a run is for. Python programs hold memory of their own, and may hold the data already.
+RunPurpose purpose_of(const GraphData* graph, bool trains, int64_t loaded = 0) {
+  return {.trains = trains, .loaded = loaded, .embedded = true, .data_in_memory = graph != nullptr};
+}
+
 struct Trained {
   std::string result;                  // the results as JSON text
   std::string folder;                  // path of the run folder
@@ -87,7 +113,8 @@ Trained train_model(const GraphData* graph, const std::vector<std::string>& word
   Trained trained;
   {
     const GilRelease release;
-    if (!settings.trace.empty()) trace_start(settings.trace);
+    const Timeline timeline(settings.trace);
+    cli::MemoryAccount account(settings.config, purpose_of(graph, true, cli::loaded_bytes(settings)));
     Dataset dataset = data_of(graph, settings.config);
     refuse_recommendation(dataset);
     request.check_data(dataset);
@@ -97,13 +124,14 @@ Trained train_model(const GraphData* graph, const std::vector<std::string>& word
       trained.graph = {dataset, settings.config.data, settings.config.load, false};
     const auto session = make_session(std::move(dataset), settings.config, cli::needs_of(settings, ""));
     cli::show_session(*session);
+    account.present(session->host());
     cli::take_first_weights(settings, *session);
     session->start();
     const TrainResult result = train(*session, settings.trainer);
-    if (!settings.trace.empty()) trace_write(settings.trace);
+    timeline.write();
     trained.folder = settings.trainer.run_folder;
-    trained.result = cli::train_result_json(*session, result, trained.folder, nullptr);
-    cli::write_result(*session, trained.result, trained.folder, nullptr);
+    trained.result = cli::train_result_json(*session, result, trained.folder, account);
+    cli::write_result(*session, trained.result, trained.folder, account);
   }
   trained.stopped_by = interrupt.exception();
   return trained;
@@ -125,12 +153,14 @@ class Predictor {
       throw UserError(path, "was trained on a graph of a Python program, which is not stored with it",
                       "give the graph: nacre.load_run(path, graph)");
     }
+    cli::MemoryAccount account(config, purpose_of(graph, false, trained.bytes()));
     Dataset dataset = data_of(graph, config);
     refuse_recommendation(dataset);
     SessionNeeds needs;
     needs.training = false;
     needs.embeddings = embeddings;
     session_ = make_session(std::move(dataset), config, needs);
+    account.present(session_->host());
     load_weights(trained.read_weights(), trained.file, session_->parameters());
     session_->start();
   }

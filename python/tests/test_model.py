@@ -173,6 +173,56 @@ def test_wrong_files(folder, text, arguments, says):
     assert says in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
 
 
+ANNOTATED = """from __future__ import annotations
+import dataclasses
+import sys
+import typing
+import nacre
+
+
+@dataclasses.dataclass
+class Settings:
+    bias: bool = {bias}
+
+
+@nacre.model
+def annotated(net, options):
+    assert typing.get_type_hints(Settings) == {{"bias": bool}} and sys.modules[Settings.__module__].Settings is Settings
+    return net.linear(net.pull(net.features()), "one", options.out_dim, bias=Settings().bias)
+"""
+
+
+def test_model_files_are_modules(graph, folder):
+    """Dataclasses and annotations look for the module of a model file in sys.modules."""
+    (folder / "one").mkdir()
+    (folder / "one/json.py").write_text(ANNOTATED.format(bias=True))
+    (folder / "two").mkdir()
+    (folder / "two/json.py").write_text(ANNOTATED.format(bias=False))
+    before = set(sys.modules)
+    for name, weights in (("one", ["one.bias", "one.weight"]), ("two", ["one.weight"])) * 2:
+        run = nacre.train(graph, **{**SMALL, "model": folder / name / "json.py", "layers": 1, "hidden": None})
+        assert sorted(run.weights()) == weights
+    assert sys.modules["json"] is json and len(set(sys.modules) - before) == 2
+    done = program("train", "--data=twin:cora", "--model=one/json.py", "--epochs=1", "--layers=1", "--no-checkpoint",
+                   folder=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_model_files_that_fail_leave_no_module(graph, folder):
+    (folder / "broken.py").write_text("raise KeyError('mine')")
+    before = dict(sys.modules)
+    with pytest.raises(KeyError, match="mine"):
+        nacre.train(graph, **{**SMALL, "model": "broken.py"})
+    assert not [name for name in set(sys.modules) - set(before) if "broken" in name]
+    (folder / "broken.py").write_text(ANNOTATED.format(bias=True))
+    nacre.train(graph, **{**SMALL, "model": "broken.py", "layers": 1, "hidden": None})
+    kept = {name: module for name, module in sys.modules.items() if "broken" in name}
+    (folder / "broken.py").write_text("raise KeyError('mine again')")
+    with pytest.raises(KeyError, match="mine again"):
+        nacre.train(graph, **{**SMALL, "model": "broken.py"})
+    assert len(kept) == 1 and {name: sys.modules[name] for name in kept} == kept
+
+
 def test_no_package(folder, monkeypatch, tmp_path):
     """If the interpreter does not have the package, the program must say what is missing."""
     if "NACRE_PROGRAM" not in os.environ:

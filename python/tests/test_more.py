@@ -1,6 +1,9 @@
 """Tests sessions, samplers and plans."""
+import gc
 import json
+import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -79,6 +82,37 @@ def test_sampled_blocks(graph):
         assert batch.blocks[0].num_src == len(batch.n_id)
 
 
+def test_blocks_of_tensors(graph, recwarn):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    options = {"fanout": [2, 3], "batch_size": 8, "seed": 1, "sampler": "ladies"}
+    for arrays, tensors in zip(nacre.sampler(graph, **options), nacre.sampler(graph, output="torch", **options)):
+        pairs = [(arrays.n_id, tensors.n_id), (arrays.seeds, tensors.seeds)]
+        for block, same in zip(arrays.blocks, tensors.blocks):
+            assert (block.num_src, block.num_dst) == (same.num_src, same.num_dst)
+            pairs += [(block.edge_index, same.edge_index), (block.edge_id, same.edge_id), (block.scale, same.scale)]
+        for array, tensor in pairs:
+            assert (array is None) == (tensor is None)
+            assert array is None or torch.equal(torch.from_numpy(np.array(array)), tensor)
+        assert arrays.num_edges == tensors.num_edges
+    assert not recwarn.list
+
+
+def test_tensors_share_memory(monkeypatch):
+    """A stand-in for torch sees the memory of the arrays, as memory that may be written to."""
+    from nacre._convert import tensor
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(from_numpy=lambda array: array))
+    fixed = np.arange(6.0).reshape(2, 3)[:, ::2]
+    fixed.flags.writeable = False
+    shown = tensor(fixed)
+    assert shown.flags.writeable and shown.ctypes.data == fixed.ctypes.data
+    address = fixed.ctypes.data
+    del fixed
+    gc.collect()
+    assert shown.tolist() == [[0, 2], [3, 5]] and shown.ctypes.data == address
+    free = np.arange(3)
+    assert tensor(free) is free
+
+
 def test_samples_repeat_themselves(graph):
     first, second = (nacre.sampler(graph, fanout=[2, 2], batch_size=8) for _ in range(2))
     one = [batch.n_id.tolist() for batch in first]
@@ -102,7 +136,8 @@ def test_samplers_of_papers(graph):
     ({"sampler": "neighbour", "fanout": [-5]}, ""),
     ({"fan_ot": [2]}, "did you mean '--fanout'"),
     ({"fanout": [2], "nodes": [1, 1]}, "occurs twice"),
-    ({"fanout": [2], "nodes": [99]}, "does not exist"),
+    ({"fanout": [2], "nodes": [99]}, "nodes: node 99 does not exist"),
+    ({"fanout": [2], "output": "jax"}, "output: 'jax' is no kind of arrays"),
 ])
 def test_wrong_samplers(graph, options, text):
     with pytest.raises(nacre.UserError) as error:

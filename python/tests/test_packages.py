@@ -15,6 +15,8 @@ class Store(dict):
     """A Store looks like the store of one kind of nodes or edges of a HeteroData object."""
 
     def __getattr__(self, name):
+        if name not in self:
+            raise AttributeError(name)
         return self[name]
 
 
@@ -213,8 +215,21 @@ def test_neighbor_loader():
     usual = {"directed": True, "disjoint": False, "subgraph_type": "directional", "time_attr": None, "num_workers": 4}
     for batch in nacre.NeighborLoader(data, [2, 2], batch_size=8, weight_attr="likes", **usual):
         assert (batch.likes == 1).all() and len(batch.likes) > 0  # edges of weight 0 are not drawn
+    # The third argument is that of PyTorch Geometric.
+    assert len(nacre.NeighborLoader(data, [2, 2], data.train_mask, batch_size=8)) == 3
     with pytest.raises(nacre.UserError, match="subgraph_type: 'induced'"):
         nacre.NeighborLoader(data, [2], subgraph_type="induced")
+
+
+@pytest.mark.parametrize("nodes, text", [([0, 7], "node 7 does not exist"), ([-1], "node -1 does not exist"),
+                                         (np.ones(4, bool), r"the shape \[4\]")])
+def test_nodes_of_a_loader(nodes, text):
+    data = types.SimpleNamespace(edge_index=np.array([[0, 1], [1, 2]]), num_nodes=3)
+    assert len(nacre.NeighborLoader(data, [2], np.array([True, False, True]))) == 2
+    with pytest.raises(nacre.UserError, match=f"input_nodes: .*{text}"):
+        nacre.NeighborLoader(data, [2], nodes)
+    with pytest.raises(nacre.UserError, match="have no edge_index"):
+        nacre.NeighborLoader(types.SimpleNamespace(num_nodes=3), [2])
 
 
 def test_trackers(graph, monkeypatch):

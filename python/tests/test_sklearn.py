@@ -1,5 +1,6 @@
 """Tests the estimator: by itself, and in the searches and pipelines of scikit-learn."""
 import pickle
+import types
 
 import numpy as np
 import pytest
@@ -48,6 +49,39 @@ def test_nodes_as_samples(large):
     np.testing.assert_array_equal(np.array(["x", "y", "z"])[numbers.predict()], model.predict())
     several = np.eye(3, dtype=int)[large.y]
     assert nacre.Estimator(graph=large, **SETTINGS).fit(ids, several[ids]).predict(held).shape == (150, 3)
+
+
+def test_graphs_of_other_libraries(large):
+    """What nacre.train() takes as a graph, fit() and predict() take, too."""
+    data = types.SimpleNamespace(edge_index=large.edge_index, x=large.x, y=np.array(large.y), num_nodes=300,
+                                 **splits(300))
+    model = nacre.Estimator(**SETTINGS).fit(data)
+    assert model.score() > 0.8 and model.score(data) == model.score()
+    np.testing.assert_array_equal(model.predict(data), model.predict())
+    np.testing.assert_array_equal(model.predict_proba(large), model.predict_proba())
+    edge_index, x, _ = communities(60, seed=1)
+    other = nacre.Graph(edge_index, x=x)  # a graph that the model was not trained on
+    assert model.predict(other).shape == (60,) and model.decision_function(other).shape == (60, 3)
+
+
+@pytest.mark.parametrize("y, text", [
+    ([0, float("nan")], "holds nan for node 2"),
+    (["a", None], "holds None for node 2"),
+    ([-1, 1], "holds -1 for node 1, which is no class"),
+    ([-1.0, 1.0], "holds -1.0 for node 1"),
+])
+def test_nodes_without_classes(large, y, text):
+    with pytest.raises(nacre.UserError, match=text):
+        nacre.Estimator(graph=large, **SETTINGS).fit([1, 2], y)
+
+
+def test_shapes_of_classes(large):
+    ids = np.arange(0, 300, 2)
+    column = nacre.Estimator(graph=large, **SETTINGS).fit(ids, large.y[ids].reshape(-1, 1).astype(float))
+    flat = nacre.Estimator(graph=large, **SETTINGS).fit(ids, large.y[ids])
+    np.testing.assert_array_equal(column.predict(), flat.predict())
+    with pytest.raises(nacre.UserError, match="nodes: node 300 does not exist"):
+        column.predict([0, 300])
 
 
 @pytest.mark.parametrize("settings, arguments, text", [

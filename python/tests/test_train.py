@@ -2,11 +2,13 @@
 import json
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -117,6 +119,94 @@ def test_metrics(graph):
     assert [line["epoch"] for line in run.metrics] == [1, 2, 3, 4, 5]
     assert run.metrics[-1]["loss"] == run.result["loss"]
     assert run.plan["dfg"].startswith("dfg gcn")
+
+
+def test_metrics_of_a_run_that_was_killed(graph, tmp_path):
+    run = nacre.train(graph, **SMALL, checkpoint=tmp_path / "run")
+    with open(tmp_path / "run/metrics.jsonl", "ab") as file:
+        file.write(b'{"epoch":6,"loss":0.')
+    assert nacre.load_run(tmp_path / "run").metrics == run.metrics
+    (tmp_path / "run/metrics.jsonl").write_text('{"epoch":1\n{"epoch":2}\n')
+    with pytest.raises(nacre.UserError, match="metrics.jsonl: line 1 is no JSON"):
+        nacre.load_run(tmp_path / "run").metrics
+    (tmp_path / "run/metrics.jsonl").unlink()
+    with pytest.raises(nacre.UserError, match="metrics.jsonl: cannot be read: No such file .*after its first epoch"):
+        nacre.load_run(tmp_path / "run").metrics
+    (tmp_path / "run/plan.json").write_text("{")
+    with pytest.raises(nacre.UserError, match="plan.json: line 1 is no JSON"):
+        nacre.load_run(tmp_path / "run").plan
+
+
+def test_words_of_other_languages(tmp_path):
+    """The files of a run are read as UTF-8 whatever the locale is."""
+    edge_index, x, y = communities()
+    graph = nacre.Graph(edge_index, x=x, y=np.array(["ä", "ö", "ü"])[y], **splits())
+    nacre.train(graph, **SMALL, checkpoint=tmp_path / "run")
+    code = "import sys, nacre; print(ascii(nacre.load_run(sys.argv[1]).config['model']['class_names']))"
+    done = subprocess.run([sys.executable, "-X", "utf8=0", "-c", code, tmp_path / "run"], timeout=60, text=True,
+                          capture_output=True, env={**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"})
+    assert done.stdout == ascii(["ä", "ö", "ü"]) + "\n", done.stderr
+
+
+@pytest.mark.parametrize("resume", [False, np.False_, None])
+def test_a_run_that_continues_none(graph, tmp_path, monkeypatch, resume):
+    monkeypatch.chdir(tmp_path)
+    run = nacre.train(graph, resume=resume, **SMALL)
+    assert os.path.exists(os.path.join(run.folder, "config.json")) and run.folder != str(tmp_path)
+    assert len(run.metrics) == 5 and run.predict().shape == (60,)
+
+
+def test_devices_of_a_run(graph, tmp_path):
+    """A run that was trained on a device which is not here is used on another one."""
+    run = nacre.train(graph, **SMALL)
+    run.save(tmp_path / "run")
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    config["execution"]["device"] = "cuda:77"
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    elsewhere = nacre.load_run(tmp_path / "run", graph)
+    with pytest.raises(nacre.UserError, match="'cuda:77' was not found"):
+        elsewhere.predict()
+    np.testing.assert_array_equal(elsewhere.predict(device="cpu"), run.predict())
+    np.testing.assert_array_equal(elsewhere.scores("cpu"), run.scores())
+    np.testing.assert_array_equal(elsewhere.embeddings(device="cpu"), run.embeddings())
+    assert elsewhere.evaluate(device="cpu") == run.evaluate() and elsewhere.class_names == []
+    moved = nacre.load_run(tmp_path / "run", graph, device="cpu")
+    np.testing.assert_array_equal(moved.predict(), run.predict())
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(moved)).predict(), run.predict())
+    with pytest.raises(nacre.UserError, match="unknown device 'tpu'"):
+        moved.predict(device="tpu")
+
+
+class Bar:
+    """A Bar looks like a bar of tqdm."""
+
+    made = []
+
+    def __init__(self, total, unit):
+        self.total, self.unit, self.n, self.closed, self.figures = total, unit, 0, False, None
+        Bar.made.append(self)
+
+    def update(self, steps):
+        self.n += steps
+
+    def set_postfix(self, figures):
+        self.figures = figures
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize("epochs, total", [(5, 5), ("5", 5), (np.int64(5), 5)])
+def test_progress(graph, monkeypatch, epochs, total):
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
+    run = nacre.train(graph, **{**SMALL, "epochs": epochs}, progress=True)
+    bar = Bar.made.pop()
+    assert (bar.total, bar.n, bar.closed) == (total, 5, True)
+    assert bar.figures == {name: f"{run.metrics[-1][name]:.4f}" for name in ("loss", "val")}
+    with pytest.raises(nacre.UserError, match="--epochs"):
+        nacre.train(graph, **{**SMALL, "epochs": "many"}, progress=True)
+    assert Bar.made.pop().total is None
 
 
 def test_callbacks(graph):
@@ -248,9 +338,10 @@ def test_ctrl_c_leaves_a_usable_interpreter(graph, tmp_path, ctrl_c):
     random = np.random.default_rng(0)
     for attempt in range(20):
         folder = tmp_path / str(attempt)
+        # The timer starts where the interrupt is expected: on a slow machine it may come at once.
         timer = threading.Timer(random.uniform(0.01, 0.12), os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         with pytest.raises(KeyboardInterrupt) as stopped:
+            timer.start()
             nacre.train(graph, **{**SMALL, "epochs": 100_000}, checkpoint=folder)
         timer.join()
         run = getattr(stopped.value, "run", None)

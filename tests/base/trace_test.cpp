@@ -126,6 +126,20 @@ TEST_F(TraceTest, WhatFailsWhileSpansAreRecordedIsToldAtTheEnd) {
   EXPECT_EQ(written()["traceEvents"].size(), 0U);
 }
 
+TEST_F(TraceTest, NothingIsRecordedAfterTheEnd) {
+  trace_start(path_);
+  { const TraceSpan span("test", "first"); }
+  EXPECT_EQ(written()["traceEvents"].size(), 1U);
+  {
+    const TraceSpan open("test", "open at the end");
+    trace_end();
+  }
+  EXPECT_FALSE(trace_enabled());
+  for (int i = 0; i < 50'000; ++i) const TraceSpan span("test", "later");
+  trace_start();
+  EXPECT_EQ(written()["traceEvents"].size(), 0U);
+}
+
 TEST_F(TraceTest, AFolderThatIsNotThereIsAnError) { EXPECT_THROW(trace_write("no/such/folder/trace.json"), UserError); }
 
 }  // namespace

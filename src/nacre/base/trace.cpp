@@ -104,7 +104,7 @@ void make_room() {
 // Never throws, because spans end in destructors: an error is kept, and trace_write() throws it.
 void keep_event(Event event) {
   const std::lock_guard lock(g_mutex);
-  if (g_failure) return;
+  if (g_failure || !g_enabled) return;
   try {
     if (!g_path.empty() && g_events.size() == kHeld) make_room();
     g_events.push_back(std::move(event));
@@ -140,6 +140,15 @@ void trace_write(const std::string& path) {
   append_events(*file, first);
   file->append("\n]}\n");
   file->commit();
+}
+
+void trace_end() {
+  const std::lock_guard lock(g_mutex);
+  g_enabled = false;
+  g_events = {};
+  g_file.reset();
+  g_failure = nullptr;
+  g_path.clear();
 }
 
 TraceSpan::TraceSpan(const char* category, const char* name)

@@ -15,6 +15,9 @@ bool trace_enabled();
 // Writes the timeline as JSON to `path`, which must be the `file` of trace_start() if one was
 // given. The file appears when it is whole. Throws what went wrong while spans were recorded.
 void trace_write(const std::string& path);
+// Ends the timeline: nothing is recorded any more, and spans that were not written are dropped. A
+// process that goes on after a traced run calls this, because the timeline would grow otherwise.
+void trace_end();
 
 // Records the time from construction to destruction under `name` in `category` on the calling
 // thread's track. Both texts must outlive the trace: use string literals, or names kept by

@@ -231,10 +231,14 @@ Graph graph_from(EdgeList edges, const std::string& where) {
   return build_graph(std::move(edges), where);
 }
 
-void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& where) {
+bool is_plausible_vertex_count(int64_t num_nodes, int64_t evidence) {
   constexpr int64_t always_fine = 1 << 20;
   constexpr int64_t most_per_evidence = 64;
-  if (num_nodes <= always_fine || num_nodes / most_per_evidence <= evidence) return;
+  return num_nodes <= always_fine || num_nodes / most_per_evidence <= evidence;
+}
+
+void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& where) {
+  if (is_plausible_vertex_count(num_nodes, evidence)) return;
   throw UserError(
       where, "node ids reach " + human_count(num_nodes - 1) + " with only " + human_count(evidence) + " edges or rows",
       "renumber the nodes from 0 (edge lists: --format snap), or confirm their number with --num-nodes");

@@ -26,6 +26,10 @@ int64_t largest_id(const EdgeList& edges);  // -1 if there are no edges
 // node.
 Graph graph_from(EdgeList edges, const std::string& where);
 
+// Returns whether there may be this many vertices: their number is in proportion to `evidence`
+// (edges or rows read), or small. Damaged or hashed ids give numbers out of all proportion.
+bool is_plausible_vertex_count(int64_t num_nodes, int64_t evidence);
+
 // Memory grows with the largest id. Refuses a number of vertices that is out of all proportion to
 // `evidence` (edges or rows read), as a damaged or hashed id would give. Not to be called if the
 // user stated the number.

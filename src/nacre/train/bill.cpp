@@ -58,11 +58,11 @@ bool runs_on_gpu(const RunConfig& config) {
   }
 }
 
-int parameter_copies(const RunConfig& config, bool training) {
+int64_t parameter_copies(const RunConfig& config, bool training) {
   if (!training) return 1;
   const int moments = keeps_moments(config.optimizer) ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
   // Each track has weights and, on the host, gradients.
-  const int tracks = config.staleness > 0 ? (config.staleness + 1) * (runs_on_gpu(config) ? 1 : 2) : 0;
+  const int64_t tracks = config.staleness > 0 ? (int64_t{config.staleness} + 1) * (runs_on_gpu(config) ? 1 : 2) : 0;
   return 3 + moments + (config.optimizer.ema > 0 ? 1 : 0) + tracks;
 }
 
@@ -127,7 +127,7 @@ void require_fit(const Bill& bill, const MemoryBound& bound) {
 
 void require_parameters(const Dfg& dfg, const Blocks& blocks, const RunConfig& config, bool training) {
   const double one = parameter_bytes(dfg, blocks.rows(Space::vertex(0)), blocks.rows(Space::type()));
-  const double need = one * parameter_copies(config, training);
+  const double need = one * static_cast<double>(parameter_copies(config, training));
   if (need <= kManyParameterBytes) return;
   const MemoryBound bound = host_bound(config, runs_on_gpu(config));
   if (need <= static_cast<double>(bound.bytes)) return;
@@ -175,7 +175,7 @@ Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
     if (phase.name == "reading" || phase.name == "preparing") bill.phases.push_back(phase);
   }
   const int64_t past = bill.phases.empty() ? 0 : bill.bytes();
-  if (measured > past) {
+  if (measured > past && !session.embedded) {
     if (bill.phases.empty()) bill.phases.push_back({"reading and preparing", {}});
     MemoryPhase& last = bill.phases.back();
     last.items.push_back({"further memory, as measured", measured - last.bytes()});

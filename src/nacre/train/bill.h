@@ -58,6 +58,10 @@ struct RunPurpose {
   bool trains = true;  // false: it predicts with existing weights
   // bytes of weights and optimiser state that are read when the session is ready
   int64_t loaded = 0;
+  // Whether the run is part of a program that did other things before, such as a Python program.
+  // What the process holds before the run then counts as the program, and its peak tells nothing.
+  bool embedded = false;
+  bool data_in_memory = false;  // whether the data were read or made before the run
 };
 
 // Returns what is certain before anything is read: reading, preparing, and training without the
@@ -85,10 +89,11 @@ struct HostMemory {
   std::string remedy = {};             // as in Bill
   bool gpu = false;                    // whether it computes on a GPU
   bool trains = true;                  // false: it only predicts
+  bool embedded = false;               // as in RunPurpose
 };
 // Returns the bill of a session that was made but not started. A phase that is over counts with its
-// measured size if that is more than in `before`, the bill made before the data were read. `mapped`
-// is the number of bytes of the data that belong to a mapped file.
+// measured size if that is more than in `before`, the bill made before the data were read, unless
+// the run is embedded. `mapped` is the number of bytes of the data that belong to a mapped file.
 Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped);
 
 // Returns the bytes that sorting scores for a ranking metric takes; 0 for other metrics.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "nacre/base/error.h"
+#include "nacre/base/machine.h"
 #include "nacre/graph/reorder.h"
 #include "nacre/train/bill.h"
 #include "nacre/train/bill_parts.h"
@@ -10,8 +11,6 @@
 
 namespace nacre {
 namespace {
-
-constexpr double kMost = 0x1p59;
 
 // Returns the counts of the graph as the model needs it.
 GraphCounts prepared(const ModelInfo& model, GraphCounts graph) {
@@ -83,9 +82,11 @@ ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
 }
 
 Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const RunPurpose& purpose) {
+  check_most_staleness(config.staleness);
   Bill bill;
   const bool gpu = runs_on_gpu(config);
-  const MemoryItem program{"the program", program_bytes() + (gpu ? kGpuLibraries : 0)};
+  const int64_t held = purpose.embedded ? held_memory() : 0;
+  const MemoryItem program{"the program", std::max(program_bytes(), held) + (gpu ? kGpuLibraries : 0)};
   bill.phases.push_back({"reading", {program, {"the data while they are read", sizes.reading}}});
 
   const ModelInfo& model = model_info(config.model.model);
@@ -112,9 +113,10 @@ Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const 
   if (purpose.trains && walks_by_source(config, sizes))
     training.push_back({"edges by source, while they are sorted", making_out_bytes(graph)});
   if (knows_parameters(config, sizes)) {
-    const double bytes = bytes_of_parameters(config, sizes) * parameter_copies(config, purpose.trains);
+    const auto copies = static_cast<double>(parameter_copies(config, purpose.trains));
+    const double bytes = bytes_of_parameters(config, sizes) * copies;
     training.push_back(
-        {"parameters and all that training keeps of them", static_cast<int64_t>(std::min(kMost, bytes))});
+        {"parameters and all that training keeps of them", static_cast<int64_t>(std::min(kMostBytes, bytes))});
   }
   bill.phases.push_back({purpose.trains ? "training" : "predicting", training});
   if (const int64_t values = bytes_of_evaluation(config, sizes); values > 0) {
@@ -133,9 +135,9 @@ std::vector<MemoryItem> device_before_reading(const RunConfig& config, const Dat
   std::vector<MemoryItem> items;
   const double bytes = bytes_of_parameters(config, sizes);
   // The best weights so far are kept on the host.
-  const int copies = trains ? parameter_copies(config, true) - 1 : 1;
+  const auto copies = static_cast<double>(trains ? parameter_copies(config, true) - 1 : 1);
   items.push_back(
-      {"parameters and their gradients and moments", static_cast<int64_t>(std::min(kMost, bytes * copies))});
+      {"parameters and their gradients and moments", static_cast<int64_t>(std::min(kMostBytes, bytes * copies))});
   const ModelOptions& model = config.model;
   if (config.mode != "full" || sizes.users_and_items) return items;
   const int64_t value = config.precision == "bf16" ? 2 : 4;
