@@ -118,6 +118,26 @@ class Logs(cli.CliTest):
         self.check_events()
         self.assertEqual(len(list((self.dir / "run/tensorboard").iterdir())), 2)
 
+    def test_an_epoch_that_could_not_be_written(self):
+        self.ok(*TRAIN, "--epochs", 6, "--log", "tensorboard,csv", "--checkpoint-every", 2, "--keep", 9)
+        # As if the disk had been full when epoch 4 was written to the logs.
+        shutil.rmtree(self.dir / "run/epoch-000006")
+        (self.dir / "run/model.safetensors").unlink()
+        table = self.dir / "run/metrics.csv"
+        lines = table.read_text().splitlines(keepends=True)
+        table.write_text("".join(lines[:4]) + lines[4][:-5])
+        (path,) = (self.dir / "run/tensorboard").iterdir()
+        data, kept = path.read_bytes(), 0
+        for record in records(data):
+            if dict(fields(record)).get(2, 0) > 3:
+                break
+            kept += 16 + len(record)
+        path.write_bytes(data[:kept])
+        self.assertNotIn(4, self.events()["loss/train"])
+        self.ok("train", "--resume", "run")
+        self.check_csv(6)
+        self.check_events()
+
     def test_a_log_that_begins_with_a_resumed_run(self):
         self.ok(*TRAIN, "--epochs", 5, "--checkpoint-every", 2, "--keep", 9)
         for epoch in (4, 5):

@@ -81,8 +81,8 @@ TEST(EarlyRows, SumsOverNeighboursBeginBeforeTheHaloArrives) {
   EXPECT_EQ(sum.kind, KernelKind::spmm);
   EXPECT_EQ(sum.early.rows, half.local->inside);
   EXPECT_EQ(half.local->inside, 5000);
-  EXPECT_NEAR(sum.early.share, 9.0 / 20, 1e-9);  // early vertices have 8 edges, the others 10; a
-                                                 // row counts like an edge
+  // The vertices with early rows have 8 edges each, the others 10. A row counts like an edge.
+  EXPECT_NEAR(sum.early.share, 9.0 / 20, 1e-9);
   EXPECT_NE(early_rows_text(sum).find("the first 5,000 rows (45 % of the work)"), std::string::npos);
   EXPECT_NE(plan_text(plan, half.blocks).find(early_rows_text(sum)), std::string::npos);
   EXPECT_NE(plan_json(plan).find("\"early\""), std::string::npos);

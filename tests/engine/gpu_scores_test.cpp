@@ -22,8 +22,8 @@ struct Case {
   std::vector<std::vector<NodeId>> lists;
 };
 
-// Returns logits of a handful of values, so that ties are everywhere; some are NaN or infinite.
-// Lists have any length, are out of order, and are longer than the piece of a block.
+// Returns a case whose logits have only a handful of values, so that ties are everywhere; some are
+// NaN or infinite. Each of its three lists has about a fifth of the rows, the last one first.
 Case random_case(uint64_t seed, int64_t rows, int64_t classes) {
   Rng rng(seed);
   Case c{rows, classes, {}, {}, {}, std::vector<std::vector<NodeId>>(3)};

@@ -173,5 +173,23 @@ TEST(GraphViews, AreSharedByEqualGraphsAndNotByOthers) {
   EXPECT_EQ(views.bytes(), before);
 }
 
+TEST(GraphViews, ForgetOneGraphOnly) {
+  const Graph kept = assign_relations(random_graphs(5).front().graph, 3);
+  const Graph gone = assign_relations(random_graphs(6).front().graph, 2);
+  GraphViews views;
+  const auto form = views.rows(kept, Direction::by_src);
+  views.typed(kept, Direction::by_dst);
+  const int64_t before = views.bytes();
+  views.rows(gone, Direction::by_src);
+  views.typed(gone, Direction::by_dst);
+  views.by_type(gone, SpaceKind::edge);
+  views.pair_columns(gone, Direction::by_src, End::dst);
+  views.gtasks(gone, PartitionTable::parse("dst-id=2"), {});
+  EXPECT_GT(views.bytes(), before);
+  views.forget(gone);
+  EXPECT_EQ(views.bytes(), before);
+  EXPECT_EQ(views.rows(kept, Direction::by_src), form);
+}
+
 }  // namespace
 }  // namespace nacre::test

@@ -6,6 +6,7 @@
 #include "model/cases.h"
 #include "nacre/base/error.h"
 #include "nacre/plan/passes.h"
+#include "support/op_cases.h"
 #include "support/random_dfg.h"
 #include "support/random_graphs.h"
 #include "support/run_plan.h"
@@ -76,6 +77,24 @@ TEST(Passes, AnyOptionalPassMayBeLeftOutOfModels) {
       expect_same_without_passes(dfg, inputs[i].blocks, rounded_to_float(model_bindings(dfg, inputs[i].blocks, 84)),
                                  turn++);
       if (HasFailure()) return;
+    }
+  }
+}
+
+// A program with all operations of these chains would have more registers than a kernel can hold.
+TEST(Passes, LongChainsOfOperationsRun) {
+  const Blocks blocks = Blocks::full(random_graphs(86, 9)[3].graph, 1);
+  for (const bool on_features : {true, false}) {
+    for (const bool training : {false, true}) {
+      SCOPED_TRACE(std::string(on_features ? "on features" : "on a product") + (training ? ", training" : ""));
+      const auto chain = [&](Net& net) {
+        NodeRef y = net.input(v(0, {6}));
+        if (!on_features) y = net.linear(y, 6);
+        for (int i = 0; i < 100; ++i) y = net.op(Op::relu, {net.op(Op::scale, {y}, i % 2 == 0 ? 1.25 : 0.8)});
+        return net.linear(y, 4);
+      };
+      const Dfg dfg = case_dfg(chain, training);
+      expect_plans_agree(dfg, blocks, rounded_to_float(random_bindings(dfg, blocks, 87)), kStep, 1e-4);
     }
   }
 }

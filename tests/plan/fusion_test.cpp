@@ -5,6 +5,7 @@
 #include <set>
 
 #include "nacre/kernel/tail_product.h"
+#include "nacre/plan/draft.h"
 #include "nacre/plan/operands.h"
 #include "plan/plans.h"
 #include "support/op_cases.h"
@@ -403,6 +404,30 @@ TEST(Fusion, SumsJoinAProductThatCanWait) {
   SCOPED_TRACE(plan_text(m.plan, m.blocks));
   for (const Kernel* k : kernels_of(m.plan, KernelKind::map)) {
     for (const NodeRef v : k->nodes) EXPECT_NE(m.plan.dfg[v].op, Op::relu_grad);
+  }
+}
+
+// Grouping cuts a long chain, because a program has only so many registers. No later pass joins the
+// pieces again.
+TEST(Fusion, PiecesOfALongChainStayApart) {
+  constexpr int kOperations = 200;
+  const Blocks blocks = Blocks::full(random_graphs(6).front().graph, 1);
+  for (const bool on_features : {true, false}) {
+    Net net;
+    NodeRef y = net.input(v(0, {6}));
+    if (!on_features) y = net.linear(y, 6);
+    for (int i = 0; i < kOperations; ++i) y = i % 2 == 0 ? net.op(Op::scale, {y}, 1.25) : net.op(Op::relu, {y});
+    net.finish(net.linear(y, 4));
+    for (const bool training : {false, true}) {
+      Dfg dfg = net.dfg;
+      if (training) differentiate(dfg);
+      for (const bool hoist : {false, true}) {
+        const Plan plan = make_plan(dfg, blocks, {.hoist = hoist}, {.validate = true});
+        SCOPED_TRACE(plan_text(plan, blocks));
+        for (const Kernel& k : plan.kernels) EXPECT_LE(k.nodes.size(), kMaxTail) << "%" << k.root;
+        EXPECT_GE(plan.kernels.size() * kMaxTail, static_cast<size_t>(kOperations));
+      }
+    }
   }
 }
 

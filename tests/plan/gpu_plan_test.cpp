@@ -153,8 +153,8 @@ TEST(GpuPlan, OfEqualTimesTheSmallerIsTaken) {
   EXPECT_LT(peak(), before);
 }
 
-// Counts the vertices at the other ends of the edges, the pairs they belong to, and scales that lie
-// in another order.
+// order_bytes() counts the vertices at the other ends of the edges, the pairs that the edges belong
+// to, and scales that are stored once more in another order.
 TEST(GpuPlan, CountsTheOrdersThatStepsWalk) {
   const PlannedModel written = plan_model(rgcn(48, 64, 16));
   const int64_t array = written.blocks.rows(Space::edge(0)) * 4;
@@ -163,11 +163,12 @@ TEST(GpuPlan, CountsTheOrdersThatStepsWalk) {
     const PlannedModel m = plan_model(rgcn(48, 64, 16), how);
     return order_bytes(m.plan, m.blocks);
   };
-  // Sums by pair of the destinations (what is computed once does not count), and the rows of their
-  // pairs by source.
+  // Sums by pair of the destinations take three arrays: sources, pairs and scales in their order.
+  // Sums by source take two: the pairs of the edges, and scales. What is computed once does not
+  // count.
   EXPECT_EQ(bytes_of(choosing(written, "dst")), (3 + 2) * array);
-  // With sums by pair of the sources, both ends change roles; the scales of the sums by destination
-  // lie as they are.
+  // Sums by pair of the sources take three arrays, too. Sums by destination take one, because the
+  // scales lie in their order already.
   EXPECT_EQ(bytes_of(choosing(written, "src")), (3 + 1) * array);
   PlanOptions both = choosing(written, "dst");
   for (const auto& [site, option] : choosing(written, "src").choices) {

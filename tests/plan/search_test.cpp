@@ -420,7 +420,8 @@ TEST_F(Settling, APlanByRulesThatDoesNotFitIsNotKept) {
   EXPECT_LE(memory(result.options), how_.memory_limit);
 }
 
-// Timing such a plan may take long: a GPU would compute kept gates on the host.
+// A plan that keeps what could be computed again, and takes more than keep_limit, is not timed.
+// Timing it may take long: a GPU would compute kept gates on the host.
 TEST(Search, WhatDoesNotFitIsNotTimed) {
   const PlannedModel m = plan_model(usual("sage-lstm"));
   const auto timed_with_kept_gates = [&](int64_t keep_limit) {

@@ -177,7 +177,7 @@ TEST(VariantReasons, OfTypedRows) {
   expect_reason(typed_rows_variants(), f, tf32(), "read where they lie",
                 "the rows of each edge type lie together, so the library can read them");
   expect_reason(typed_rows_variants(), f, tf32(), "side by side",
-                "the kernel does not read one row of a node for each of its edge types");
+                "the kernel does not work on both rows of nodes and rows of pairs of node and edge type");
   f.by_vertex = true;
   expect_reason(typed_rows_variants(), f, f32(), "read where they lie", "this variant needs --precision tf32");
   f.every_vertex = true;

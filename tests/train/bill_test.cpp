@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "nacre/base/error.h"
 #include "nacre/train/estimate.h"
+#include "nacre/train/trainer.h"
 
 namespace nacre {
 namespace {
@@ -84,6 +87,36 @@ TEST(Bill, RelationsMustBeAPossibleNumber) {
   RunConfig config = config_of("rgcn");
   config.relations = 0;
   EXPECT_THROW(bill_before_reading(config, cora, {}), UserError);
+}
+
+// Each update that weights may lack takes one more copy of the parameters, so the largest int would
+// overflow every sum.
+TEST(Bill, StalenessMustBeAPossibleNumber) {
+  const DataSizes arxiv = data_sizes("twin:arxiv", {}).value();
+  RunConfig config = config_of("sage");
+  config.mode = "minibatch";
+  for (const int staleness : {-1, kMostStaleness + 1, std::numeric_limits<int>::max()}) {
+    config.staleness = staleness;
+    const auto expect_refused = [&](const auto& check) {
+      try {
+        check();
+        ADD_FAILURE() << staleness << " was accepted";
+      } catch (const UserError& error) {
+        EXPECT_NE(std::string(error.what()).find("--staleness"), std::string::npos) << error.what();
+      }
+    };
+    expect_refused([&] { bill_before_reading(config, arxiv, {}); });
+    expect_refused([&] { estimate_bill(config, arxiv); });
+    expect_refused([&] { check_training(config); });
+  }
+  int64_t before = 0;
+  for (const int staleness : {0, 1, kMostStaleness}) {
+    config.staleness = staleness;
+    check_training(config);
+    const int64_t training = phase(estimate_bill(config, arxiv), "training");
+    EXPECT_GT(training, before) << staleness;
+    before = training;
+  }
 }
 
 TEST(Bill, SizesAreNotKnownOfWhatIsNotThere) {

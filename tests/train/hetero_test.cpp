@@ -34,7 +34,7 @@ TEST(Hetero, KindsBecomeProjectionsAndLearnedRows) {
   EXPECT_TRUE(std::any_of(session.notes().begin(), session.notes().end(), [](const std::string& n) {
     return n ==
            "3 kinds of nodes: paper (7 features), author_of_papers (4 features) projected to 8; rows of 8 "
-           "learned for field";
+           "numbers are learned for field";
   }));
   int64_t features = 0;
   for (const MemoryItem& item : session.memory()) features += item.what == "features" ? item.bytes : 0;

@@ -18,7 +18,7 @@ struct Sample {
   std::vector<float> scores;
   std::vector<int32_t> labels;  // -1 means unlabelled
   std::vector<uint8_t> targets;
-  std::vector<NodeId> nodes;  // a subset, out of order
+  std::vector<NodeId> nodes;  // the rows that are scored: some of them, the last one first
 };
 
 // Scores come from a handful of values, so that ties are everywhere.

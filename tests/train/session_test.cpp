@@ -109,6 +109,58 @@ TEST(Planner, ComputesAgainWhereAskedOnly) {
   EXPECT_FALSE(dropped().empty());
 }
 
+// Few sources send to all others, so it does not pay to divide the edges: the sources get all of
+// them.
+Graph few_senders() {
+  EdgeList list;
+  list.num_nodes = 40;
+  list.num_types = 2;
+  for (NodeId v = 0; v < 40; ++v) {
+    for (NodeId hub = 0; hub < 2; ++hub) {
+      for (uint16_t type = 0; type < 2; ++type) {
+        list.src.push_back(hub);
+        list.dst.push_back(v);
+        list.type.push_back(type);
+      }
+    }
+  }
+  return build_graph(std::move(list), "few senders");
+}
+
+TEST(Planner, KeepsTheHalvesOfTheEdgesOnlyForPlansThatUseThem) {
+  const TempDir dir;
+  const Graph graph = few_senders();
+  ModelOptions model;
+  model.model = "rgcn";
+  model.in_dim = 48;
+  model.out_dim = 16;
+  model.num_edge_types = 2;
+  Dfg dfg = build_model(model);
+  differentiate(dfg);
+  const auto backend = make_cpu_backend(std::make_shared<GraphViews>());
+  RunConfig config;
+  config.plan = "off";
+  const Blocks compared = Blocks::full(graph, 2);
+  const PlanAnswer without = plan_training(dfg, compared, backend, plan_request(config, 1 << 30, ""), {});
+  const std::vector<Candidate>& candidates = without.search.candidates;
+  EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const Candidate& c) {
+    return c.what.find(kCoverOption) != std::string::npos;
+  })) << "the edges were not divided to compare plans";
+  ASSERT_FALSE(compared.uses_cover(without.plan.dfg));
+  EXPECT_EQ(compared.cover_bytes(), 0);
+
+  const Blocks used = Blocks::full(graph, 2);
+  PlanOptions cover;
+  for (const Site& site : find_sites(prepare_dfg(without_scores(dfg), used, cover), used.cover_layers()))
+    cover.choices[site.key] = kCoverOption;
+  config.plan = dir.write("cover.plan", plan_json(make_plan(without_scores(dfg), used, cover)));
+  used.drop_cover();
+  EXPECT_EQ(used.cover_bytes(), 0);
+  const PlanAnswer with = plan_training(dfg, used, backend, plan_request(config, 10, ""), {});
+  EXPECT_TRUE(used.uses_cover(with.plan.dfg));
+  EXPECT_GT(used.cover_bytes(), 0) << "they are made again when they are needed again";
+}
+
 // Computing values again saves memory, and losses are the same to the bit. No memory at all is
 // refused.
 TEST(Session, FitsIntoLessMemoryByComputingAgain) {

@@ -119,6 +119,40 @@ TEST_F(TrainerTest, HalfALineOfMetricsIsDropped) {
   EXPECT_EQ(metric_lines("b").size(), 4u);
 }
 
+// The write of line 3 has failed in the middle, after the metrics and the checkpoint had the epoch.
+TEST_F(TrainerTest, ALineThatTheTableLacksIsMadeFromTheMetrics) {
+  const auto train_with_table = [&](int epochs, const std::string& folder, const std::string& metrics, bool resume) {
+    Session session(small_data(), small_run("gcn", epochs));
+    session.start();
+    train(session, {.run_folder = dir_.path(folder),
+                    .resume = resume,
+                    .checkpoint_every = 1,
+                    .keep = 100,
+                    .metrics_file = metrics,
+                    .logs = {"csv"}});
+  };
+  const auto table_lines = [&](const std::string& folder) {
+    std::istringstream text(read_bytes(dir_.path(folder + "/metrics.csv")));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  };
+  for (const bool elsewhere : {false, true}) {
+    const std::string from = elsewhere ? "c" : "a", to = elsewhere ? "d" : "b";
+    const std::string metrics = elsewhere ? dir_.path("lines") : "";
+    train_with_table(3, from, metrics, false);
+    const std::vector<std::string> whole = table_lines(from);
+    ASSERT_EQ(whole.size(), 4u);
+    rewind(from, to, 3);
+    dir_.write(to + "/metrics.csv", whole[0] + "\n" + whole[1] + "\n" + whole[2] + "\n" + whole[3].substr(0, 5));
+    train_with_table(5, to, metrics, true);
+    const std::vector<std::string> mended = table_lines(to);
+    ASSERT_EQ(mended.size(), 6u);
+    for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(mended[i], whole[i]) << i;
+    EXPECT_TRUE(mended[4].starts_with("4,")) << mended[4];
+  }
+}
+
 TEST_F(TrainerTest, CheckpointsAreNotOverwrittenByAccident) {
   run(small_run("gcn", 2), "a");
   EXPECT_USER_ERROR(run(small_run("gcn", 2), "a"), "--resume");

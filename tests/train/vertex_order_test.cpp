@@ -24,7 +24,7 @@ const std::vector<std::string> kOrders = {"degree", "rcm", "rabbit"};
 
 RunConfig run_in(const std::string& order, const std::string& model) {
   RunConfig config = small_run(model);
-  config.model.dropout = 0;  // random numbers belong to the numbers of the vertices
+  config.model.dropout = 0;  // the numbers of the vertices decide what dropout drops
   config.plan = "off";
   config.reorder = order;
   return config;
@@ -66,7 +66,7 @@ void expect_same_training(const Dataset& data, const RunConfig& given) {
     const Trained got = train(data, config);
     for (size_t s = 0; s < wanted.losses.size(); ++s)
       EXPECT_NEAR(got.losses[s], wanted.losses[s], 1e-4 * (1 + std::abs(wanted.losses[s]))) << what << " step " << s;
-    // A set of kinds has no test split.
+    // The data set with several kinds of vertices has no test split.
     if (!std::isnan(wanted.scores.test)) {
       EXPECT_NEAR(got.scores.test, wanted.scores.test, 0.07) << what;
     }
@@ -108,6 +108,23 @@ TEST(VertexOrder, KindsOfVerticesStayTogether) {
     config.model.in_dim = 6;
     expect_same_training(data, config);
   }
+}
+
+TEST(VertexOrder, ResultsInTheGivenOrderAreOnTheBill) {
+  const auto bytes = [](const std::string& order, const SessionNeeds& needs) {
+    RunConfig config = run_in(order, "gcn");
+    config.device = "cpu";
+    const Session session(small_data(), config, needs);
+    int64_t sum = 0;
+    for (const MemoryItem& item : session.memory()) {
+      if (item.what == "results in the order of the data set") sum += item.bytes;
+    }
+    return sum;
+  };
+  EXPECT_EQ(bytes("none", {.embeddings = true}), 0) << "results are those of the executor";
+  EXPECT_EQ(bytes("rcm", {.evaluation = false}), 0) << "there are no results";
+  EXPECT_EQ(bytes("rcm", {}), 60 * 3 * 4);
+  EXPECT_EQ(bytes("rcm", {.embeddings = true}), 60 * (3 + 8) * 4);
 }
 
 TEST(VertexOrder, FeaturesFollowTheirVertices) {
@@ -153,7 +170,7 @@ TEST(VertexOrder, PlanFilesKeepTheOrder) {
   EXPECT_EQ(planned_order("no plan", "f"), Reorder::none);
 }
 
-// Caches in a folder of their own.
+// Tests whose cache folder is empty at first and is used by nothing else.
 class CachedOrder : public testing::Test {
  protected:
   void SetUp() override {
@@ -184,16 +201,25 @@ Dataset big_data() {
   return data;
 }
 
-TEST_F(CachedOrder, LongRunsCompareOrdersAndRememberTheBest) {
-  const Dataset data = big_data();
+RunConfig big_run() {
   RunConfig config = run_in("auto", "sage");
   config.model.hidden = 512;
   config.plan = "auto";
-  const RunData run(data, config, true);
+  return config;
+}
+
+Dfg training_dfg(const RunData& run) {
   ModelOptions options = run.config.model;
   options.training = true;
   Dfg dfg = build_model(options);
   differentiate(dfg);
+  return dfg;
+}
+
+TEST_F(CachedOrder, LongRunsCompareOrdersAndRememberTheBest) {
+  const Dataset data = big_data();
+  const RunData run(data, big_run(), true);
+  const Dfg dfg = training_dfg(run);
   const Blocks blocks = Blocks::full(run.dataset.graph, dfg.num_layers());
   const auto backend = make_cpu_backend(std::make_shared<GraphViews>());
   PlanRequest request;
@@ -203,7 +229,7 @@ TEST_F(CachedOrder, LongRunsCompareOrdersAndRememberTheBest) {
   for (const Candidate& c : found.compared) EXPECT_EQ(c.chosen, c.what == reorder_name(found.how)) << c.what;
   EXPECT_EQ(found.order.size(), found.how == Reorder::none ? 0 : data.num_nodes());
   EXPECT_FALSE(std::filesystem::is_empty(folder_));
-  // The answer is kept.
+  // The order that was found is stored in the cache, and other runs take it from there.
   const VertexOrder again = choose_order({run, dfg, blocks, backend, request});
   EXPECT_TRUE(again.compared.empty());
   EXPECT_EQ(again.how, found.how);
@@ -218,6 +244,38 @@ TEST_F(CachedOrder, LongRunsCompareOrdersAndRememberTheBest) {
   request.plan = "auto";
   request.deterministic = true;
   EXPECT_TRUE(choose_order({run, dfg, blocks, backend, request}).compared.empty());
+}
+
+TEST(VertexOrder, AnAnswerHoldsIfAnOrderWasFoundOrAllWereCompared) {
+  VertexOrder found;
+  found.space.options = 4;
+  found.space.timed = 2;
+  EXPECT_FALSE(holds_for_longer_runs(found)) << "a longer run has time for the other orders";
+  found.space.timed = 4;
+  EXPECT_TRUE(holds_for_longer_runs(found));
+  found.space.timed = 2;
+  found.how = Reorder::rabbit;
+  EXPECT_TRUE(holds_for_longer_runs(found));
+}
+
+// The shortest run that compares orders at all has little time for it. How many orders it compares
+// depends on the machine.
+TEST_F(CachedOrder, AComparisonThatWasCutShortIsContinuedByALongerRun) {
+  const RunData run(big_data(), big_run(), true);
+  const Dfg dfg = training_dfg(run);
+  const Blocks blocks = Blocks::full(run.dataset.graph, dfg.num_layers());
+  const auto backend = make_cpu_backend(std::make_shared<GraphViews>());
+  PlanRequest request;
+  VertexOrder found;
+  for (request.epochs = 20; found.compared.empty() && request.epochs < 1'000'000;
+       request.epochs += 1 + request.epochs / 16) {
+    found = choose_order({run, dfg, blocks, backend, request});
+  }
+  ASSERT_FALSE(found.compared.empty());
+  EXPECT_EQ(std::filesystem::is_empty(folder_), !holds_for_longer_runs(found));
+  request.epochs = 1'000'000;
+  const VertexOrder later = choose_order({run, dfg, blocks, backend, request});
+  EXPECT_EQ(later.compared.size(), holds_for_longer_runs(found) ? 0u : 4u);
 }
 
 }  // namespace

@@ -83,6 +83,9 @@ class Backend {
   virtual void add(float* to, const float* from, int64_t count) = 0;
   // Returns the bytes of the forms of graphs that this back end holds, for the memory bill.
   virtual int64_t graph_bytes() const = 0;
+  // Drops the forms of a graph that will be freed. No executor may use them any more. Returns false
+  // if the back end cannot do that; the graph must then stay as long as the back end.
+  virtual bool forget(const Graph& /*graph*/) { return false; }
 
   // Called when the constants of an executor are computed, or have changed.
   virtual void prepared() {}

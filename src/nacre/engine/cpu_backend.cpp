@@ -47,6 +47,10 @@ class CpuBackend : public Backend {
     });
   }
   int64_t graph_bytes() const override { return views_->bytes(); }
+  bool forget(const Graph& graph) override {
+    views_->forget(graph);
+    return true;
+  }
 
   void begin_step(const StepContext& step) override { step_ = step; }
   Step record(const std::vector<Step>& steps) override {

@@ -110,6 +110,22 @@ std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, con
   return view;
 }
 
+// Graphs are known by the addresses of their arrays, which another graph may have later.
+void GraphViews::forget(const Graph& graph) {
+  const GraphKey gone = graph_key(graph);
+  const auto erase = [&](auto& forms) {
+    std::erase_if(forms, [&](const auto& form) { return std::get<0>(form.first) == gone; });
+  };
+  erase(rows_);
+  erase(typed_);
+  erase(lstm_);
+  erase(by_type_);
+  erase(pair_columns_);
+  erase(tasks_);
+  erase(gtasks_);
+  orders_.erase(gone);
+}
+
 int64_t GraphViews::bytes() const {
   int64_t sum = 0;
   std::set<const void*> by_src;

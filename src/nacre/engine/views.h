@@ -36,6 +36,9 @@ class GraphViews {
   std::shared_ptr<const cpu::GTaskView> gtasks(const Graph& graph, const PartitionTable& table,
                                                const cpu::GTaskOptions& options);
   int64_t bytes() const;
+  // Drops the forms of a graph that this object itself holds, before the graph is freed. Executors
+  // that walk them must be gone.
+  void forget(const Graph& graph);
   // A function that makes gTasks instead of the host; its result must be the same.
   using Partition = std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)>;
   void partition_with(Partition make) { partition_ = std::move(make); }

@@ -1,25 +1,31 @@
 #include "nacre/kernel/blocks.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
+#include <optional>
 
 namespace nacre {
 
 struct Blocks::LazyCover {
   explicit LazyCover(Graph whole) : graph(std::move(whole)) {}
   const EdgeCover& get() {
-    std::call_once(once, [&] {
-      cover = cover_edges(graph);
-      made = true;
-    });
-    return cover;
+    const std::lock_guard lock(mutex);
+    if (!cover) cover = cover_edges(graph);
+    return *cover;
+  }
+  void drop() {
+    const std::lock_guard lock(mutex);
+    cover.reset();
+  }
+  int64_t bytes() {
+    const std::lock_guard lock(mutex);
+    return cover ? cover->bytes() : 0;
   }
 
+ private:
   Graph graph;
-  EdgeCover cover;
-  std::once_flag once;
-  std::atomic<bool> made = false;
+  std::mutex mutex;  // of `cover`; other threads wait while one makes the halves
+  std::optional<EdgeCover> cover;
 };
 
 Blocks Blocks::full(const Graph& graph, int layers) {
@@ -57,10 +63,21 @@ bool Blocks::fit(const Dfg& dfg) const {
   });
 }
 
-int64_t Blocks::cover_bytes() const { return cover_ && cover_->made ? cover_->cover.bytes() : 0; }
+int64_t Blocks::cover_bytes() const { return cover_ ? cover_->bytes() : 0; }
+
+void Blocks::drop_cover() const {
+  if (cover_) cover_->drop();
+}
+
+bool Blocks::uses_cover(const Dfg& dfg) const {
+  const CoverLayers cover = cover_layers();
+  return std::any_of(dfg.nodes().begin(), dfg.nodes().end(),
+                     [&](const Node& node) { return cover.holds(node.type.space); });
+}
 
 Blocks Blocks::of_rank(const RankGraphs& graphs, int layers, std::shared_ptr<RankLinks> links) {
-  // A layer is left out behind each graph, because the destinations of a layer l are v(l+1).
+  // Each graph takes one layer number more than it has layers, because the destinations of its last
+  // layer l are the space v(l+1), which must not be the first space of the next graph.
   Blocks blocks(std::vector<Graph>(layers + 1, graphs.local));
   if (graphs.whole) {
     blocks.whole_ = blocks.num_layers();

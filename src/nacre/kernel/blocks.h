@@ -65,12 +65,18 @@ class Blocks {
   int num_layers() const { return static_cast<int>(layers_.size()); }
   int64_t rows(Space space) const;
   // Returns the layers of the halves of the edges. The halves are made when one of these layers is
-  // first asked for.
+  // first asked for, and again after drop_cover().
   CoverLayers cover_layers() const;
   // Returns for every edge of a half its number in the whole graph.
   const Array<EdgeId>& whole_edges(int l) const;
-  // Returns the bytes of the halves and of their forms; 0 if they have not been made.
+  // Returns the bytes of the halves; 0 if they have not been made.
   int64_t cover_bytes() const;
+  // Frees the halves, also for all copies of these blocks. Whoever calls this makes sure that
+  // nobody refers to the halves or to their arrays any more, such as executors of plans that use
+  // them.
+  void drop_cover() const;
+  // Returns whether a value of the DFG is in a space of the halves.
+  bool uses_cover(const Dfg& dfg) const;
   // Returns whether these blocks have the layers of all spaces of a DFG.
   bool fit(const Dfg& dfg) const;
   // Returns one more than the number of the last layer that a DFG may name.
@@ -93,7 +99,7 @@ class Blocks {
     return whole_ >= 0 && (space.layer == whole_ || (space.layer == whole_ + 1 && space.on_vertices()));
   }
 
-  // The halves of the edges of a whole graph, made on first use and shared by all copies.
+  // The halves of the edges of a whole graph, made on use and shared by all copies.
   struct LazyCover;
   const Graph& half(int l) const;
 

@@ -44,7 +44,8 @@ struct PairSum {
   GatherProduct gather;
 };
 std::optional<PairSum> match_pair_sum(const Dfg& dfg, NodeRef index_add, std::string* why);
-// typed_weight_grad of (vertex rows by pair, sums over the edges of each pair), either way round.
+// The operands of a typed_weight_grad that multiplies rows of vertices, read by pair, with sums
+// over the edges of each pair. Either of the two may be the first operand.
 struct PairGrad {
   NodeRef by_row = -1;    // the vertex value that is read by pair
   GatherProduct summed;   // what is summed over the edges of each pair

@@ -9,8 +9,9 @@
 
 namespace nacre {
 
-// Marks the wide values of vertices that are read and written only by kernels that take bf16. The
-// marks are in Plan::narrow and in the operands of the programs.
+// Marks the values of vertices that have at least 16 numbers per row and that are read and written
+// only by kernels that take bf16. The marks are in Plan::narrow and in the operands of the
+// programs.
 void narrow_values(Plan& plan);
 
 // Returns whether a rank stores the rows of a communication kernel, operand and result, as bf16.

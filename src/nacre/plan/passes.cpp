@@ -110,10 +110,9 @@ const std::vector<Pass>& pass_table() {
       {"estimate_costs", "after store_values: what is stored decides which bytes are moved",
        "predictions and the search need the bytes and operations of every kernel", estimate_costs},
       {"order_for_memory", "after store_values: the order depends on what is stored", nullptr,
-       [](Draft& d) {
-         order_for_memory(d.plan, d.blocks);
-         overlap_communication(d.plan, d.blocks);
-       }},
+       [](Draft& d) { order_for_memory(d.plan, d.blocks); }},
+      {"overlap_communication", "after order_for_memory, in whose order it moves the communication of ranks", nullptr,
+       [](Draft& d) { overlap_communication(d.plan, d.blocks); }},
       {"choose_variants", "after the passes that change kernels: the variants of a kernel depend on all of it", nullptr,
        choose_variants},
       {"choose_early_rows", "after choose_variants: some variants of a kernel cannot compute their rows in two parts",

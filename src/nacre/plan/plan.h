@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -231,6 +232,9 @@ struct PassControl {
 // Runs the passes (passes.cpp has the list) on the DFG of the model for the graph in `blocks`.
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const PassControl& control = {});
 
+// Returns the options of a plan file; nothing if the text is no plan file. Throws UserError naming
+// `where` if they are damaged.
+std::optional<PlanOptions> planned_options(const std::string& text, const std::string& where);
 // Returns the order of the vertices that a plan file names; none if it names no order or if the
 // text is no plan file.
 Reorder planned_order(const std::string& text, const std::string& where);

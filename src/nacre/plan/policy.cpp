@@ -1,5 +1,7 @@
 #include "nacre/plan/policy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -46,7 +48,29 @@ PlanAnswer plan_by_name(const PlanningInput& input, const PlanRequest& request, 
   return answer;
 }
 
-PlanAnswer plan_of_file(const PlanningInput& input, const std::string& file) {
+// Returns whether the plan in a file divides the edges of the graph. What is wrong with a file is
+// reported when its plan is made.
+bool plan_divides_edges(const std::string& file) {
+  try {
+    const auto options = planned_options(read_file(file), file);
+    return options && divides_edges(options->choices);
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+void require_room_to_divide(const PlanningInput& input, const PlanRequest& request, const std::string& file) {
+  if (!plan_divides_edges(file) || has_room_to_divide(input, request)) return;
+  const auto bytes = static_cast<double>(covering_bytes(input.blocks.rows(Space::edge(0))));
+  const std::string limit = input.device.gpu ? "" : ", or raise --memory-limit";
+  throw UserError(file,
+                  fmt::format("divides the edges of the graph, which takes {} of the host's memory, and there is less",
+                              human_bytes(bytes)),
+                  "use a machine with more memory" + limit + "; a new run can also use another --plan");
+}
+
+PlanAnswer plan_of_file(const PlanningInput& input, const PlanRequest& request, const std::string& file) {
+  require_room_to_divide(input, request, file);
   PlanAnswer answer;
   answer.plan = load_plan(read_file(file), file, input.dfg, input.blocks, &input.device);
   answer.source = "file";
@@ -64,7 +88,7 @@ PlanAnswer plan_anew(const PlanningInput& input, const PlanRequest& request) {
     return answer;
   }
   const auto options = named_options(request.plan);
-  if (!options) return plan_of_file(input, request.plan);
+  if (!options) return plan_of_file(input, request, request.plan);
   PlanAnswer answer = plan_by_name(input, request, *options);
   answer.plan.name = request.plan;
   return answer;
@@ -106,10 +130,12 @@ bool is_plan_name(const std::string& text) {
   return text == "auto" || text == "off" || named_options(text).has_value();
 }
 
-// A resumed run continues bit for bit, so it keeps its plan, whatever a new search would find.
+// A resumed run continues bit for bit, so it keeps its plan, whatever a new search would find. A
+// plan that cannot be read is made anew, but one that only lacks memory is refused.
 PlanAnswer answer_request(PlanningInput input, const PlanRequest& request) {
   input.dfg = without_scores(input.dfg);
   if (!request.resumed_plan.empty()) {
+    require_room_to_divide(input, request, request.resumed_plan);
     try {
       PlanRequest resumed = request;
       resumed.plan = request.resumed_plan;

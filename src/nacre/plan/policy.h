@@ -34,6 +34,9 @@ struct PlanRequest {
   bool recompute = true;
   std::set<std::string> disabled_passes;  // left out of every plan but those of files
   std::string resumed_plan;               // plan file of the run that is continued
+  // Returns whether the host's memory has room for this many more bytes; null: it always has. On a
+  // GPU, memory_limit says nothing about the host.
+  std::function<bool(int64_t bytes)> host_has_room = {};
   // Share of the predicted time of the epochs that timing kernels may take; preparing them takes
   // about half as much again.
   double budget_share = 0.01;
@@ -100,5 +103,8 @@ std::string plan_cache();
 PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request);
 // Returns how many bytes a step's values may take.
 int64_t memory_for(const PlanningInput& input, const PlanRequest& request);
+// Returns whether the edges of the graph are divided already, or the host has room for that. Must
+// be asked before a plan is made whose options divide them.
+bool has_room_to_divide(const PlanningInput& input, const PlanRequest& request);
 
 }  // namespace nacre

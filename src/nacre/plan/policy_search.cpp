@@ -35,8 +35,10 @@ bool worth_dividing(const PlanningInput& input, const PlanRequest& request, cons
   const auto typed = [](const Node& node) { return node.op == Op::typed_matmul; };
   if (!input.blocks.cover_layers().exist() || std::none_of(nodes.begin(), nodes.end(), typed)) return false;
   const int64_t edges = input.blocks.rows(Space::edge(0));
-  return static_cast<double>(edges) * kSecondsOfDivision <= kDividingShare * ruled.predicted * epochs &&
-         covering_bytes(edges) <= std::min(memory_for(input, request), kKeepByRules);
+  if (static_cast<double>(edges) * kSecondsOfDivision > kDividingShare * ruled.predicted * epochs) return false;
+  // The edges are divided on the host, so the memory of a GPU does not matter.
+  const int64_t most = input.device.gpu ? kKeepByRules : std::min(memory_for(input, request), kKeepByRules);
+  return covering_bytes(edges) <= most && has_room_to_divide(input, request);
 }
 
 // Returns the options that the search does not choose, because they follow from the device and the
@@ -89,15 +91,16 @@ std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
 }
 
 // Returns the options that an earlier run found. Returns nothing if there are none, if they make no
-// plan, or if the plan would not fit, because there may have been more memory then. What cannot be
-// used is replaced after the search.
-std::optional<PlanOptions> cached_options(const PlanningInput& input, const std::string& folder, const std::string& key,
-                                          int64_t memory) {
+// plan, or if there is no room for the plan or for making it, because there may have been more
+// memory then. What cannot be used is replaced after the search.
+std::optional<PlanOptions> cached_options(const PlanningInput& input, const PlanRequest& request,
+                                          const std::string& folder, const std::string& key) {
   const auto cached = folder.empty() ? std::nullopt : read_cached(folder, key);
   if (!cached) return std::nullopt;
   try {
     const PlanOptions options = parse_options(*cached, "plan in " + folder);
-    if (peak_live_bytes(make_plan(input.dfg, input.blocks, options), input.blocks) <= memory) return options;
+    if (divides_edges(options.choices) && !has_room_to_divide(input, request)) return std::nullopt;
+    if (fits(input, request, options)) return options;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -148,6 +151,11 @@ int64_t memory_for(const PlanningInput& input, const PlanRequest& request) {
   return request.memory_limit > 0 ? request.memory_limit : input.available_bytes() / 10 * 9;
 }
 
+bool has_room_to_divide(const PlanningInput& input, const PlanRequest& request) {
+  if (!input.blocks.cover_layers().exist() || input.blocks.cover_bytes() > 0 || !request.host_has_room) return true;
+  return request.host_has_room(covering_bytes(input.blocks.rows(Space::edge(0))));
+}
+
 PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request) {
   SearchOptions rules = by_rules(input, request);
   PlanOptions base = fixed_options(input, request);
@@ -166,7 +174,7 @@ PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request
   answer.source = "rules";
   if (worth_searching(request, answer.search, rules.epochs)) {
     const std::string folder = request.use_cache ? plan_cache() : "", key = cache_key(input, request);
-    if (const auto options = cached_options(input, folder, key, memory_for(input, request))) {
+    if (const auto options = cached_options(input, request, folder, key)) {
       answer.search = {};
       answer.search.options = *options;
       answer.source = "cached";

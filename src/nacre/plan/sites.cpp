@@ -318,6 +318,10 @@ std::vector<Site> find_sites(const Dfg& dfg, CoverLayers cover) {
   return sites;
 }
 
+bool divides_edges(const Choices& choices) {
+  return std::any_of(choices.begin(), choices.end(), [](const auto& choice) { return choice.second == kCoverOption; });
+}
+
 void leave_edges_together(Choices& choices) {
   for (auto& [site, option] : choices) {
     if (option == kCoverOption) option = "dst";

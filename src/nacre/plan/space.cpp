@@ -8,7 +8,8 @@
 namespace nacre {
 namespace {
 
-// Two sums of equal work may differ in their last bits.
+// One amount of work counts as no larger than another if it exceeds it by at most this share,
+// because sums of equal work may differ in their last bits.
 constexpr double kRounding = 1e-12;
 
 // Returns a number of plans as text. The number may be too large for an integer.

@@ -206,10 +206,15 @@ PlanOptions parse_options(const std::string& text, const std::string& where) {
   return options_of(j, where);
 }
 
-Reorder planned_order(const std::string& text, const std::string& where) {
+std::optional<PlanOptions> planned_options(const std::string& text, const std::string& where) {
   const json file = parse_json_or_discard<json>(text);
-  if (!file.is_object() || !file.contains("options") || !file["options"].is_object()) return Reorder::none;
-  return options_of(file["options"], where).vertex_order;
+  if (!file.is_object() || !file.contains("options") || !file["options"].is_object()) return std::nullopt;
+  return options_of(file["options"], where);
+}
+
+Reorder planned_order(const std::string& text, const std::string& where) {
+  const auto options = planned_options(text, where);
+  return options ? options->vertex_order : Reorder::none;
 }
 
 std::string plan_json(const Plan& plan) {

@@ -13,8 +13,11 @@
 namespace nacre {
 namespace {
 
-constexpr double kWorth = 0.8;         // part of the possible speed that is enough
-constexpr double kMostBatches = 1024;  // of one rank in a step, as a number of --shares
+// A step is long enough if the ranks finish at least this share of the batches that they would
+// finish if none of them waited for the others at the end of the step.
+constexpr double kWorth = 0.8;
+// The most batches that --shares may give one rank in a step.
+constexpr double kMostBatches = 1024;
 
 // Returns the whole batches that ranks finish in `seconds`.
 std::vector<int64_t> finished(const std::vector<double>& speeds, double seconds) {
@@ -34,7 +37,8 @@ std::vector<int64_t> counts_by_speed(const std::vector<double>& speeds) {
     all += speed;
   }
   NACRE_CHECK(slowest > 0, "no rank has a speed");
-  // A longer step ends when some rank has finished one more batch.
+  // In the shortest step, the slowest rank finishes one batch. The next longer step ends when some
+  // rank has finished one more batch.
   for (double seconds = 1 / slowest;;) {
     std::vector<int64_t> counts = finished(speeds, seconds);
     const auto done = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));

@@ -11,7 +11,8 @@
 namespace nacre {
 namespace {
 
-// A rank on a GPU measures one of this many steps. The first one loads kernels.
+// On a GPU, every kMeasuredEvery-th step is measured, beginning with step kFirstMeasured, because
+// step 0 also loads kernels.
 constexpr int64_t kMeasuredEvery = 8;
 constexpr int64_t kFirstMeasured = 1;
 // Batches that are computed to measure a rank. The first one also loads kernels.
@@ -22,7 +23,7 @@ constexpr int64_t kTimedEpoch = -2;
 BatchRankParts parts_of(const RankSetup& setup, const std::vector<int64_t>& counts) {
   BatchRankParts parts{setup.run, setup.views, setup.device, batch_part(counts, setup.control.rank()), setup.sharing};
   parts.run.config = setup.config;
-  parts.run.dataset.node_names.clear();  // the run has them
+  parts.run.dataset.node_names.clear();  // the run keeps the names; a rank does not need them
   return parts;
 }
 
@@ -143,7 +144,7 @@ int64_t BatchRank::own_bytes(const std::vector<MemoryItem>& items) const {
 std::vector<RankFigures> BatchRank::figures() const {
   const bool host = session_->device().on_host();
   RankFigures own;
-  // Each rank that computes several batches in a step keeps their sum.
+  // Every rank has memory for the sum of the gradients of its batches in a step.
   const int64_t sum = session_->learner().parameter_bytes();
   own.device_bytes = (host ? own_bytes(session_->host_memory()) : total_bytes(session_->memory())) + sum;
   own.host_bytes = host ? 0 : own_bytes(session_->host_memory());

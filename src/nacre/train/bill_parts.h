@@ -11,6 +11,10 @@ namespace nacre {
 // Bytes of host memory that the drivers and compilers of a GPU take.
 inline constexpr int64_t kGpuLibraries = int64_t{768} << 20;
 
+// Estimates that are larger than this number of bytes are replaced by it, so that their sums do not
+// overflow.
+inline constexpr double kMostBytes = 0x1p59;
+
 // Returns whether the run computes on a GPU; false if the device does not exist, which is refused
 // elsewhere.
 bool runs_on_gpu(const RunConfig& config);
@@ -19,7 +23,7 @@ bool runs_on_gpu(const RunConfig& config);
 double parameter_bytes(const Dfg& dfg, int64_t nodes, int64_t edge_types);
 // Returns how many arrays of the size of the parameters a run holds: values, moments, a moving
 // average, the best so far, gradients.
-int parameter_copies(const RunConfig& config, bool training);
+int64_t parameter_copies(const RunConfig& config, bool training);
 
 // Throws UserError that says that `what` takes `need` bytes and that the bound allows less.
 [[noreturn]] void refuse_memory(const std::string& what, double need, const MemoryBound& bound,

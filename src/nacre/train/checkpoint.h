@@ -37,7 +37,7 @@ struct TrainState {
   double best_test = -1;  // test score at the best epoch
   int since_best = 0;     // evaluations since the best one, for early stopping
   Plateau plateau;        // state of the learning rate's plateau schedule
-  // These are the first epoch that is shuffled and the state of --shuffle adaptive.
+  // The first epoch that is shuffled, and the state of --shuffle adaptive.
   int64_t shuffled_from = 0;
   AccuracyElbow elbow;
   std::string config_json;  // the run's settings

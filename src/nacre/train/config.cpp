@@ -134,6 +134,14 @@ std::string text_of(const json& j, int indent) { return j.dump(indent, ' ', fals
 
 }  // namespace
 
+void check_most_staleness(int staleness) {
+  if (staleness < 0) throw UserError("--staleness", "must not be negative");
+  if (staleness > kMostStaleness)
+    throw UserError("--staleness",
+                    std::to_string(staleness) + " is too much; it may be at most " + std::to_string(kMostStaleness),
+                    "give a number that is smaller than the number of batches of an epoch");
+}
+
 std::vector<std::string> RankOptions::entries() const {
   if (processes.empty()) return devices;
   std::vector<std::string> all;

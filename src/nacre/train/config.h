@@ -21,6 +21,12 @@ namespace nacre {
 // The value of --shares with which the run chooses and changes the shares by itself.
 inline constexpr const char* kAutomaticShares = "auto";
 
+// The most updates that --staleness may name. Each of them takes a copy of the weights.
+inline constexpr int kMostStaleness = 1'000'000;
+// Throws UserError if --staleness is negative or more than kMostStaleness. A program can ask before
+// it reads the data. A session also compares it with the number of batches of its epochs.
+void check_most_staleness(int staleness);
+
 // --precision auto: GPUs begin with tf32, and those that have too much work switch to bf16.
 inline constexpr const char* kAutomaticPrecision = "auto";
 
@@ -111,7 +117,7 @@ struct RunConfig {
   // Says whether the training nodes of mini-batches are shuffled in every epoch: "always", "never",
   // or "adaptive" (from the epoch on at which the accuracy curve bends).
   std::string shuffle = "always";
-  // mini-batches: how many updates the weights that a batch reads may lack
+  // mini-batches: how many updates the weights that a batch reads may lack, at most kMostStaleness
   int staleness = 0;
   SampleOptions sampling;  // how mini-batches are drawn
   // mini-batches: the name of the schedule that the run follows (batch_schedules.h)
@@ -134,7 +140,8 @@ struct RunConfig {
   // The order in which a run on the whole graph numbers the vertices (vertex_order.h): auto, or a
   // name of graph/reorder.h.
   std::string reorder = "auto";
-  // the same weights, to the bit, on any machine and number of threads
+  // Whether plans are made by rules and nothing is timed, so that every run gives the same weights,
+  // to the bit, on any number of threads.
   bool deterministic = false;
   bool plan_cache = true;
   // When values are dropped and computed again: auto (also to save memory), or fit (only if the run

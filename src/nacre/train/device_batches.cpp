@@ -21,7 +21,8 @@ class SpanClock {
  public:
   void add(Device& device, const DeviceEvent& from, const DeviceEvent& to) {
     spans_.push_back({&device, from, to});
-    // The device is most likely long past the oldest span, so nobody waits.
+    // With many spans, the oldest one is counted now. count() waits for the end of that span, which
+    // the device has most likely passed.
     if (spans_.size() > kSpansKept) count();
   }
   double seconds() {

@@ -76,11 +76,12 @@ void add_batches(const RunConfig& config, const DataSizes& sizes, std::vector<Me
     nodes += hop;
   }
   const double rows = std::min(nodes, static_cast<double>(sizes.graph.nodes)) * static_cast<double>(sizes.features) * 4;
-  const int ahead = config.loader.in_flight < 0 ? LoaderOptions{}.in_flight : config.loader.in_flight;
-  const int batches = ahead + 1 + (runs_on_gpu(config) ? 0 : config.staleness);
+  const int64_t ahead = config.loader.in_flight < 0 ? LoaderOptions{}.in_flight : config.loader.in_flight;
+  const int64_t batches = ahead + 1 + (runs_on_gpu(config) ? 0 : config.staleness);
   if (const int64_t on_disk = bytes_on_disk(config, sizes.feature_bytes); on_disk > 0)
     items.push_back({"feature rows in memory, the others on disk", config.host_budget});
-  items.push_back({"batches (features)", static_cast<int64_t>(rows * 1.125) * batches});
+  const double bytes = rows * 1.125 * static_cast<double>(batches);
+  items.push_back({"batches (features)", static_cast<int64_t>(std::min(kMostBytes, bytes))});
 }
 
 }  // namespace

@@ -102,9 +102,7 @@ class EventLog : public EpochLog {
     file_ = std::fopen(path_.c_str(), "wbe");
     if (file_ == nullptr) throw UserError(path_, "cannot be written");
     write(bytes(event::kFileVersion, "brain.Event:2"), 0);
-    // With this event, TensorBoard drops what earlier files say of the steps from here on.
-    if (place.resumed_epoch > 0)
-      write(bytes(event::kSessionLog, number(session_log::kStatus, session_log::kStart)), place.resumed_epoch + 1);
+    if (place.resumed_epoch > 0) start_again(place);
   }
   ~EventLog() override { std::fclose(file_); }
   EventLog(const EventLog&) = delete;
@@ -128,6 +126,17 @@ class EventLog : public EpochLog {
   }
 
  private:
+  // Earlier files may lack the last epoch, because its write failed. If the metrics of the run have
+  // it, it is written again.
+  void start_again(const EpochLogPlace& place) {
+    const std::map<int, EpochReport> known = epochs_in_metrics(place);
+    const auto last = known.find(place.resumed_epoch);
+    const int first = place.resumed_epoch + (last == known.end() ? 1 : 0);
+    // With this event, TensorBoard drops what earlier files say of the steps from `first` on.
+    write(bytes(event::kSessionLog, number(session_log::kStatus, session_log::kStart)), first);
+    if (last != known.end()) add(last->second);
+  }
+
   void write(const std::string& what, int step) {
     const std::string data =
         real(event::kWallTime, wall_time()) + number(event::kStep, static_cast<uint64_t>(step)) + what;

@@ -75,7 +75,7 @@ std::string kinds_text(const std::vector<VertexKind>& kinds, int64_t width) {
   std::string text = fmt::format("{} kinds of nodes:", kinds.size());
   if (!projected.empty()) text += fmt::format(" {} projected to {}", projected, width);
   if (!learned.empty())
-    text += fmt::format("{} rows of {} learned for {}", projected.empty() ? "" : ";", width, learned);
+    text += fmt::format("{} rows of {} numbers are learned for {}", projected.empty() ? "" : ";", width, learned);
   return text;
 }
 

@@ -36,7 +36,8 @@ void align_classes(const std::vector<std::string>& trained, const std::string& w
 // and adds a note if it did.
 void normalize_features(Dataset& dataset, const std::string& how, std::vector<std::string>& notes);
 
-// Returns the features of the set by their leaves. `kinds` are those of the same set.
+// Returns the features of the set with the names of their leaves. `kinds` are the kinds of the same
+// set.
 std::vector<FeatureLeaf> feature_leaves(const Dataset& dataset, const std::vector<VertexKind>& kinds);
 
 }  // namespace nacre

@@ -86,7 +86,8 @@ class Learner {
   std::unique_ptr<OptimizerState> state_;  // null: the run does not train
   MirroredArray first_, second_, average_, tracks_;
   std::unique_ptr<Optimizer> optimizer_;  // made by start()
-  // whether the copies on the host are out of date
+  // Whether the weights, or the optimiser's state, are older on the host than in the back end's
+  // memory.
   bool weights_are_old_ = false, state_is_old_ = false;
   bool average_in_use_ = false;
   std::map<std::string, std::shared_ptr<void>> leaves_;  // copies on a device
@@ -95,7 +96,8 @@ class Learner {
   std::shared_ptr<void> loss_memory_;  // the losses, in the memory of the back end
   int64_t num_losses_ = 0;             // number of losses in loss_memory_
   std::vector<float> losses_;          // losses that were fetched before those in loss_memory_
-  std::vector<int64_t> loss_batches_;  // the batches of each loss in losses_ and loss_memory_
+  // The number of batches that belong to each loss in losses_, then to each loss in loss_memory_.
+  std::vector<int64_t> loss_batches_;
 };
 
 }  // namespace nacre

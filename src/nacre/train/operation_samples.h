@@ -38,7 +38,8 @@ struct OperationTimes {
 OperationTimes time_operations(BatchSession& session, const OperationSampling& how);
 
 // Returns the times that a GPU with nominal rates (cost/nominal.h) would need for these batches.
-// Nothing is run, so plans for a GPU can be made on machines without one.
+// Nothing is run, so plans for a GPU can be made on machines without one. Has no times of sampling
+// if a GPU cannot draw the session's samples.
 std::vector<TimedOperation> count_operations(const BatchSession& session, const std::vector<Sample>& batches,
                                              const std::string& device);
 

@@ -8,6 +8,7 @@
 #include "nacre/engine/calibrate.h"
 #include "nacre/engine/measure.h"
 #include "nacre/train/bill.h"
+#include "nacre/train/room.h"
 
 namespace nacre {
 namespace {
@@ -74,12 +75,26 @@ PlanningInput input_of(const Dfg& dfg, const Blocks& blocks, const std::shared_p
   return input;
 }
 
+// Frees the halves of the edges that were only made to compare plans. The back end has forms of
+// them if plans were timed; if it cannot drop these, the halves stay.
+void drop_unused_cover(const PlanAnswer& answer, const Blocks& blocks, Backend& backend) {
+  if (blocks.cover_bytes() == 0 || blocks.uses_cover(answer.plan.dfg)) return;
+  const CoverLayers cover = blocks.cover_layers();
+  const auto forget = [&](int layer) { return backend.forget(blocks.layer(layer)); };
+  if (answer.source == "searched" && !(forget(cover.at_dst) && forget(cover.at_src))) return;
+  blocks.drop_cover();
+}
+
 PlanAnswer plan_on(const Dfg& dfg, const Trials& trials, const std::shared_ptr<Backend>& backend,
                    const PlanRequest& request) {
-  PlanningInput input = input_of(dfg, trials.list[trials.typical].blocks, backend);
+  const Blocks& blocks = trials.list[trials.typical].blocks;
+  PlanningInput input = input_of(dfg, blocks, backend);
   input.changing = trials.changing;
   input.timer = [&](int64_t memory, int64_t bytes) { return timers_of(trials, backend, memory, bytes); };
-  return answer_request(std::move(input), request);
+  const bool divided = blocks.cover_bytes() > 0;  // somebody may use the halves already
+  PlanAnswer answer = answer_request(std::move(input), request);
+  if (!divided) drop_unused_cover(answer, blocks, *backend);
+  return answer;
 }
 
 }  // namespace
@@ -102,6 +117,7 @@ PlanRequest plan_request(const RunConfig& c, int64_t epochs, const std::string& 
   request.recompute = c.recompute == "auto";
   request.disabled_passes = c.disabled_passes;
   request.resumed_plan = resumed_plan;
+  request.host_has_room = [config = c](int64_t bytes) { return has_room(config, bytes); };
   return request;
 }
 

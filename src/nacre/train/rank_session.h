@@ -152,7 +152,8 @@ class RankSession {
   PlacementCost predict(const Plan& plan, int64_t memory, double link);
   void make_executor(const Dfg& dfg, std::unique_ptr<Executor>& executor);
   void fit(const Dfg& dfg);
-  // Returns what `planner` says; all ranks wait for it.
+  // Returns the plan options that rank `planner` passes, with products joined as this rank's device
+  // needs it. The other ranks wait for that rank.
   PlanOptions agreed(int planner, const PlanOptions& own);
   Scores add_up(const Scores& own);
   void gather(const float* own_rows, int64_t width, float* all_rows);

@@ -12,6 +12,11 @@
 #include "nacre/train/room.h"
 
 namespace nacre {
+namespace {
+
+constexpr const char* kGivenOrder = "results in the order of the data set";
+
+}  // namespace
 
 Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : start_(now_seconds()),
@@ -133,7 +138,16 @@ std::vector<MemoryItem> Session::memory() const {
   }
   items.push_back({"values computed once", constants});
   items.push_back({"arena (activations, gradients, work)", arena});
+  if (!gpu && given_bytes() > 0) items.push_back({kGivenOrder, given_bytes()});
   return items;
+}
+
+// The copies are made when results are first asked for, and then stay.
+int64_t Session::given_bytes() const {
+  if (!eval_ || order_.how == Reorder::none) return 0;
+  const bool embeddings = eval_->plan().dfg.find_output("embedding") >= 0;
+  const int64_t width = run_.config.model.out_dim + (embeddings ? embedding_width() : 0);
+  return run_.dataset.num_nodes() * width * static_cast<int64_t>(sizeof(float));
 }
 
 void Session::bind(Executor& executor) {
@@ -187,6 +201,7 @@ HostMemory Session::host() const {
   // to the host.
   const int64_t results = train_ && scorer_ ? scorer_->host_bytes() : d.num_nodes() * d.num_classes * 4;
   host.evaluating.push_back({"results of an evaluation", results});
+  if (given_bytes() > 0) host.evaluating.push_back({kGivenOrder, given_bytes()});
   return host;
 }
 

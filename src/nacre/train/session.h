@@ -60,6 +60,7 @@ class Session : public VertexModel {
  private:
   void order_vertices(const Dfg& dfg, const std::string& resumed_plan);
   const float* in_given_order(const float* rows, int64_t width, Tensor& given) const;
+  int64_t given_bytes() const;  // bytes of the results in the given order; 0 if no order was chosen
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
   void fit(const Dfg& dfg);
   int64_t memory_limit() const;  // bytes that the run may take, including what it already holds

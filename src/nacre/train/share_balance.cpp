@@ -33,7 +33,7 @@ class Forecast {
     for (double& work : work_) work /= sum;
   }
 
-  // Returns the share of each part in the work as it is now.
+  // Returns the share of the work that each part has before any work is moved.
   const std::vector<double>& shares() const { return work_; }
 
   PartLoad part(size_t rank, double share) const {

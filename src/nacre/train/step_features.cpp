@@ -65,7 +65,8 @@ std::vector<double> step_features(const StepDescription& step) {
   std::vector<double> features(of_graph.value.begin(), of_graph.value.end());
   const ModelOptions& m = step.model;
   const int64_t widest = std::max({m.in_dim, m.hidden, m.out_dim});
-  // Rows of the widest value: whether they fit a cache decides how fast they are gathered.
+  // The bytes of the widest value of the vertices. Whether they fit a cache decides how fast rows
+  // are gathered.
   const int64_t table_bytes = graph.num_src() * widest * 4;
   for (const int64_t number : {m.in_dim, m.hidden, m.out_dim, int64_t{m.layers}, int64_t{m.heads}, table_bytes}) {
     features.push_back(static_cast<double>(number));

@@ -61,7 +61,7 @@ class Loop {
     metrics_ = std::make_unique<MetricsFile>(metrics_path, state_.epoch, state_.unwritten_metrics);
     state_.unwritten_metrics.clear();
     for (const std::string& name : options_.logs)
-      logs_.push_back(open_epoch_log(name, {options_.run_folder, state_.epoch, trainee_.metric()}));
+      logs_.push_back(open_epoch_log(name, {options_.run_folder, state_.epoch, trainee_.metric(), metrics_path}));
     Progress progress("training", config_.epochs);
     last_save_ = now_seconds();
     trainee_.expect_epochs(config_.epochs);
@@ -245,6 +245,7 @@ class Loop {
     return true;
   }
 
+  // If a log lacks the epoch because its write failed, a resumed run takes it from the metrics.
   void write_logs(const EpochReport& report) {
     try {
       for (const auto& log : logs_) log->add(report);
@@ -403,6 +404,7 @@ void check_training(const RunConfig& c) {
   check_schedule(c.schedule);
   if (c.epochs < 1) throw UserError("--epochs", "must be at least 1");
   if (c.eval_every < 1) throw UserError("--eval-every", "must be at least 1");
+  check_most_staleness(c.staleness);
   if (c.shuffle != "always" && c.shuffle != "never" && c.shuffle != "adaptive")
     throw UserError("--shuffle", "unknown choice '" + c.shuffle + "'", "choose always, never or adaptive");
   if (c.shuffle == "adaptive" && c.eval_every > c.epochs)

@@ -41,7 +41,7 @@ std::string obstacle(const OrderQuestion& q) {
   const auto in_sequence = [](const Node& node) { return node.op == Op::lstm || node.op == Op::lstm_gates; };
   if (std::any_of(q.dfg.nodes().begin(), q.dfg.nodes().end(), in_sequence))
     return "the model reads the neighbours of a node in the order of their numbers";
-  if (q.run.config.load.features_file == "learned") return "learned features belong to the numbers of the nodes";
+  if (q.run.config.load.features_file == "learned") return "learned features are stored by the nodes' numbers";
   const auto learned = [](const VertexKind& kind) { return kind.features == 0; };
   const std::vector<VertexKind>& kinds = q.run.config.model.kinds;
   if (std::any_of(kinds.begin(), kinds.end(), learned))
@@ -195,8 +195,9 @@ class OrderTrials {
   static SpaceGroup space_of(int64_t timed) {
     SpaceGroup space{.name = "order of the nodes", .options = std::ssize(kOrders) + 1, .timed = timed};
     space.left_out["sums over neighbours took longer in this order"] = timed - 1;
-    if (timed < space.options)
-      space.left_out["not compared, because the time for that was spent"] = space.options - timed;
+    const std::string spent = fmt::format(
+        "not compared, because comparing orders may take only {:.1f} % of the predicted run", 100 * kBudget);
+    if (timed < space.options) space.left_out[spent] = space.options - timed;
     return space;
   }
 
@@ -240,7 +241,7 @@ bool has_room_for_trials(const OrderQuestion& q, int64_t width) {
 }
 
 std::string cache_key(const OrderQuestion& q, int64_t width) {
-  return fmt::format("node order {} {} {} {:016x} width {}", kProfileVersion, machine_name(num_threads()),
+  return fmt::format("node order 2 {} {} {} {:016x} width {}", kProfileVersion, machine_name(num_threads()),
                      q.backend->name(), q.run.dataset.graph.fingerprint(), width);
 }
 
@@ -255,11 +256,15 @@ VertexOrder compare(const OrderQuestion& q) {
     if (known && *known == reorder_name(how)) return take(q, how);
   }
   VertexOrder found = trials.run();
-  if (!folder.empty()) write_cached(folder, key, reorder_name(found.how));
+  if (!folder.empty() && holds_for_longer_runs(found)) write_cached(folder, key, reorder_name(found.how));
   return found;
 }
 
 }  // namespace
+
+bool holds_for_longer_runs(const VertexOrder& found) {
+  return found.how != Reorder::none || found.space.timed == found.space.options;
+}
 
 VertexOrder choose_order(const OrderQuestion& q) {
   const std::string why_not = obstacle(q);

@@ -40,8 +40,12 @@ struct OrderQuestion {
 
 // Returns the order that --reorder names, or that of the plan which is resumed or read from a file.
 // With --reorder auto and a plan that is searched, times a sum over neighbours in the given order
-// and in others, if that is likely to pay, and keeps the answer in the plan cache. Throws UserError
-// if --reorder names an order that this run cannot take.
+// and in others, if that is likely to pay, and keeps the answer in the plan cache if it holds for
+// longer runs. Throws UserError if --reorder names an order that this run cannot take.
 VertexOrder choose_order(const OrderQuestion& question);
+
+// Returns whether a run that has more time for comparing would not look further than this
+// comparison did: it has found an order, or it has compared all orders.
+bool holds_for_longer_runs(const VertexOrder& found);
 
 }  // namespace nacre

@@ -20,7 +20,7 @@ class Sinking {
       std::vector<NodeRef> moved;
       std::set<NodeRef> wide_operands;
       if (to < 0 || !sinkable(i, moved, wide_operands) || wide_operands.size() > 1) continue;
-      move_nodes(moved, draft_.kernel_of(i), to);
+      if (has_room(moved, draft_.kernel_of(i), to)) move_nodes(moved, draft_.kernel_of(i), to);
     }
     draft_.erase_empty_kernels();
   }
@@ -73,10 +73,22 @@ class Sinking {
     return true;
   }
 
+  // Returns whether a node is one of those that move, or a view of one.
+  bool moves_with(NodeRef v, const std::vector<NodeRef>& moved) const {
+    return std::find(moved.begin(), moved.end(), draft_.owner(v)) != moved.end();
+  }
+
+  // Returns whether a kernel can take these nodes and still has at most kMaxTail nodes.
+  bool has_room(const std::vector<NodeRef>& moved, int from, int to) const {
+    const std::vector<NodeRef>& source = plan_.kernels[from].nodes;
+    const auto count = std::count_if(source.begin(), source.end(), [&](NodeRef v) { return moves_with(v, moved); });
+    return plan_.kernels[to].nodes.size() + static_cast<size_t>(count) <= kMaxTail;
+  }
+
   void move_nodes(const std::vector<NodeRef>& moved, int from, int to) {
     auto& source = plan_.kernels[from].nodes;
     auto& target = plan_.kernels[to].nodes;
-    const auto moves = [&](NodeRef v) { return std::find(moved.begin(), moved.end(), draft_.owner(v)) != moved.end(); };
+    const auto moves = [&](NodeRef v) { return moves_with(v, moved); };
     for (const NodeRef v : source) {
       if (!moves(v)) continue;
       target.push_back(v);

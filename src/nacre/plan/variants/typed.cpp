@@ -135,7 +135,8 @@ double by_type_cost(const PairCounts& c, double by_vertex, double kept, const De
 }
 
 std::string rows_side_by_side_decline(const PairCounts& c, bool by_vertex, bool of_pairs, bool every_vertex) {
-  if (!by_vertex || !of_pairs) return "the kernel does not read one row of a node for each of its edge types";
+  if (!by_vertex || !of_pairs)
+    return "the kernel does not work on both rows of nodes and rows of pairs of node and edge type";
   if (every_vertex) return "each edge type has all nodes in their order, so its rows lie together already";
   return c.has_cells() ? "" : kNoCells;
 }
