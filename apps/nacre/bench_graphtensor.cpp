@@ -64,6 +64,9 @@ void run_graphtensor(GraphTensorCommand& c, const Command& command) {
   }
   if (o.config.loader.in_flight < 0) o.config.loader.in_flight = LoaderOptions{}.in_flight;
   if (o.config.loader.in_flight < 1) throw UserError("--prefetch", "must be at least 1 in this benchmark");
+  if (o.config.shuffle == "adaptive")
+    throw UserError("--shuffle adaptive", "follows the accuracy of a run, which this benchmark does not measure",
+                    "use always or never");
   for (const std::string& model : o.models) model_info(model);
   loader_variants(o);  // refuses wrong names
   o.config.mode = "minibatch";

@@ -206,6 +206,15 @@ class PlacementTables {
   std::vector<std::vector<float>> counts_;  // counts of the devices of the last set
 };
 
+// Throws UserError if an option is given that only the runs of --scales use.
+void refuse_options_of_scales(const Command& command) {
+  for (const char* option : {"--model", "--hidden", "--train-epochs"}) {
+    if (command.given(option))
+      throw UserError(option, "is a setting of the runs with --scales",
+                      "add --scales, for example --scales 2,4,8, or leave it out");
+  }
+}
+
 void run_placement(PlacementBench& c, const Command& command) {
   c.config.mode = "minibatch";
   apply_execution(c.config);
@@ -222,6 +231,7 @@ void run_placement(PlacementBench& c, const Command& command) {
   }
   options.seed = c.config.seed;
   const std::vector<double> scales = parse_scales(c);
+  if (scales.empty()) refuse_options_of_scales(command);
   for (const std::string& file : {c.json, c.curves}) {
     if (!file.empty()) PendingFile::check(file);
   }
@@ -252,11 +262,13 @@ void add_bench_placement(Command bench) {
   c->config.data = "twin:arxiv";
   c->config.batch_size = 1024;
   c->config.model.model = "sage";
+  c->config.device = "cpu";  // the devices are simulated, and the host trains
   add_data_options(command, c->config, false);
   add_talk_options(command);
   add_batch_options(command, c->config);
-  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--features-on", "--sample-on",
-                   "--staleness", "--schedule"});
+  command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--features-on", "--feature-budget",
+                   "--placement", "--locality", "--host-rows", "--sample-on", "--shuffle", "--staleness",
+                   "--schedule"});
   command.add_option("--threads", c->config.threads, "threads of the CPU; default: all cores");
   command
       .add_option("--groups", c->groups,
@@ -281,7 +293,7 @@ void add_bench_placement(Command bench) {
   command.add_option("--scales", c->scales,
                      "also train on the host with locality-aware sampling of these scales, such as 2,4,8, as if the\n"
                      "first share of the rows were in the memory of a device");
-  command.add_option("--model", c->config.model.model, "model for --scales").show_default();
+  command.add_option("--model", c->config.model.model, "with --scales: the model").show_default();
   command.add_option("--hidden", c->config.model.hidden, "with --scales: width of the hidden layers")
       .show_default()
       .positive();

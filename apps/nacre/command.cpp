@@ -17,7 +17,15 @@ std::set<std::string>& names_set_by_run() {
   return names;
 }
 
-const std::string kChoices = "choices:";
+const std::string kChoices = "choices:", kOnlyChoices = "only choices:";
+
+// Stores the names for completions. CLI11 has no place for them, so they become the name of a check
+// that accepts every value.
+void store_choices(CLI::Option& option, const std::string& kind, const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : "|") + name;
+  option.check(CLI::Validator([](std::string&) { return std::string(); }, "", kind + list));
+}
 
 }  // namespace
 
@@ -75,17 +83,18 @@ Setting Setting::check(std::function<std::string(const std::string&)> wrong) con
 }
 
 Setting Setting::one_of(const std::string& what, std::vector<std::string> names, std::vector<Synonym> synonyms) const {
-  choices(names);
+  only_choices(names);
   return written_as([option = option_->get_name(), what, names = std::move(names), synonyms = std::move(synonyms)](
                         const std::string& text) { return choose_name(option, what, text, names, synonyms); });
 }
 
-// Stores the names for completions. CLI11 has no place for them, so they become the name of a check
-// that accepts every value.
 Setting Setting::choices(const std::vector<std::string>& names) const {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : "|") + name;
-  option_->check(CLI::Validator([](std::string&) { return std::string(); }, "", kChoices + list));
+  store_choices(*option_, kChoices, names);
+  return *this;
+}
+
+Setting Setting::only_choices(const std::vector<std::string>& names) const {
+  store_choices(*option_, kOnlyChoices, names);
   return *this;
 }
 
@@ -172,19 +181,21 @@ Command Command::without(const std::vector<std::string>& names) const {
   return *this;
 }
 
-// Returns the names that Setting::choices() has stored as the name of a check.
-std::vector<std::string> choices_of(CLI::Option& option) {
-  std::vector<std::string> names;
+// Returns the names that store_choices() has stored as the name of a check.
+OfferedValues choices_of(CLI::Option& option) {
+  OfferedValues offered;
   for (int i = 0;; ++i) {
     std::string list;
     try {
       list = option.get_validator(i)->get_name();
     } catch (const CLI::OptionNotFound&) {
-      return names;
+      return offered;
     }
-    if (!list.starts_with(kChoices)) continue;
-    std::istringstream words(list.substr(kChoices.size()));
-    for (std::string name; std::getline(words, name, '|');) names.push_back(name);
+    const bool only = list.starts_with(kOnlyChoices);
+    if (!only && !list.starts_with(kChoices)) continue;
+    offered.files = offered.files && !only;
+    std::istringstream words(list.substr(list.find(':') + 1));
+    for (std::string name; std::getline(words, name, '|');) offered.names.push_back(name);
   }
 }
 

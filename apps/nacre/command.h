@@ -34,9 +34,10 @@ class Setting {
   // The value must be one of `names`, in any capitals, or a synonym. `what` is the noun for the
   // error message, for example "sampler".
   Setting one_of(const std::string& what, std::vector<std::string> names, std::vector<Synonym> synonyms = {}) const;
-  // Sets the values that a shell offers when it completes this option; the option may accept
-  // others, too. one_of() calls this itself.
+  // Set the values that a shell offers when it completes this option. With choices(), the option
+  // may also name a file, so the shell offers files, too. one_of() calls only_choices() itself.
   Setting choices(const std::vector<std::string>& names) const;
+  Setting only_choices(const std::vector<std::string>& names) const;
   // `change` returns a value as the program itself writes it.
   Setting written_as(std::function<std::string(const std::string&)> change) const;
   // Returns whether the user asked for this option, once the command line is read. Options from the
@@ -84,8 +85,13 @@ class Command {
   CLI::App* app_;
 };
 
-// Returns the values that Setting::choices() has set for an option.
-std::vector<std::string> choices_of(CLI::Option& option);
+// What a shell offers as the value of an option.
+struct OfferedValues {
+  std::vector<std::string> names;
+  bool files = true;  // whether it also offers files
+};
+// Returns what Setting::choices() or Setting::only_choices() has set for an option.
+OfferedValues choices_of(CLI::Option& option);
 
 // Sets the options that only the config.json of a run has set (config_file.h).
 void set_by_run(const std::set<std::string>& names);

@@ -22,6 +22,20 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
+// Adds the word help, after which the name of any command may follow.
+std::vector<CommandRow> with_help(std::vector<CommandRow> table) {
+  const std::vector<CommandRow> commands = table;
+  table.front().subcommands.emplace_back("help");
+  for (const CommandRow& command : commands) {
+    const bool program = command.name.empty();
+    table.push_back({program ? "help" : "help " + command.name,
+                     program ? "list the options of a command" : command.help,
+                     {},
+                     command.subcommands});
+  }
+  return table;
+}
+
 // Returns the words that may follow a command: its subcommands and the names of its options.
 std::vector<std::string> words_of(const CommandRow& command) {
   std::vector<std::string> words = command.subcommands;
@@ -111,8 +125,14 @@ std::string zsh_function(const std::string& name) {
   return "_nacre" + replaced(name.empty() ? "" : "_" + name, " ", "_");
 }
 
+// A blank before a function keeps zsh from giving it further arguments.
+std::string zsh_values(const OptionRow& option) {
+  if (option.choices.empty()) return "_files";
+  return option.files ? " _nacre_names_or_files " + joined(option.choices) : "(" + joined(option.choices) + ")";
+}
+
 std::string zsh_option(const OptionRow& option) {
-  const std::string action = option.choices.empty() ? "_files" : "(" + joined(option.choices) + ")";
+  const std::string action = zsh_values(option);
   if (option.positional) return fmt::format("    '*:{}:{}'", zsh_text(option.names.front()), action);
   std::string lines;
   for (const std::string& name : option.names) {
@@ -123,9 +143,20 @@ std::string zsh_option(const OptionRow& option) {
   return lines;
 }
 
+constexpr const char* kZsh = R"zsh(#compdef nacre
+# Completions of nacre for zsh; made by nacre completions zsh.
+_nacre_names_or_files() {
+  _alternative "names:value:($*)" "files:file:_files"
+}
+)zsh";
+
 std::string zsh_script(const std::vector<CommandRow>& table) {
-  std::string script = "#compdef nacre\n# Completions of nacre for zsh; made by nacre completions zsh.\n";
+  std::string script = kZsh;
   for (const CommandRow& command : table) {
+    if (command.options.empty() && command.subcommands.empty()) {
+      script += zsh_function(command.name) + "() {\n  _message 'nothing follows'\n}\n";
+      continue;
+    }
     std::vector<std::string> lines;
     for (const OptionRow& option : command.options) lines.push_back(zsh_option(option));
     const bool group = !command.subcommands.empty();
@@ -157,6 +188,11 @@ std::string fish_text(const std::string& text) {
   return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
 }
 
+std::string fish_values(const OptionRow& option) {
+  if (option.choices.empty()) return "";
+  return (option.files ? " -F -a " : " -f -a ") + fish_text(joined(option.choices));
+}
+
 std::string fish_script(const std::vector<CommandRow>& table) {
   std::vector<std::string> names;
   for (const CommandRow& command : table) {
@@ -180,7 +216,7 @@ end
         fmt::format("complete -c nacre -n {}", fish_text("test (__nacre_command) = \"" + command.name + "\""));
     for (const std::string& name : command.subcommands) script += fmt::format("{} -f -a {}\n", head, name);
     for (const OptionRow& option : command.options) {
-      const std::string values = option.choices.empty() ? "" : " -f -a " + fish_text(joined(option.choices));
+      const std::string values = fish_values(option);
       if (option.positional) {
         if (!values.empty()) script += head + values + "\n";
         continue;
@@ -198,8 +234,9 @@ end
 }  // namespace
 
 std::string completions(const std::string& shell, const std::vector<CommandRow>& table) {
-  if (shell == "bash") return bash_script(table);
-  return shell == "zsh" ? zsh_script(table) : fish_script(table);
+  const std::vector<CommandRow> words = with_help(table);
+  if (shell == "bash") return bash_script(words);
+  return shell == "zsh" ? zsh_script(words) : fish_script(words);
 }
 
 void add_completions(Command app) {

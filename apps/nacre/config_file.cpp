@@ -1,14 +1,19 @@
 #include "config_file.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <toml++/toml.h>
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
 
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
@@ -23,6 +28,13 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr std::string_view kSettingsOption = "--config";
+
+// Returns the texts of the pipes that were read, by their paths. A pipe can be read only once.
+std::map<std::string, std::string>& texts_of_pipes() {
+  static thread_local std::map<std::string, std::string> texts;
+  return texts;
+}
 
 [[noreturn]] void fail(const std::string& where, const std::string& what, const std::string& remedy = "") {
   throw UserError(where, what, remedy);
@@ -236,23 +248,42 @@ std::string read_settings(const std::string& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kMostBytes) too_large();
+  texts_of_pipes().try_emplace(path, text);
   return text;
+}
+
+// Returns the path that the argument at `i` gives to --config; otherwise an empty text.
+std::string settings_path(const std::vector<std::string>& arguments, size_t i) {
+  const std::string& word = arguments[i];
+  if (word == kSettingsOption && i + 1 < arguments.size()) return arguments[i + 1];
+  const bool joined = word.starts_with(kSettingsOption) && word.substr(kSettingsOption.size()).starts_with('=');
+  return joined ? word.substr(kSettingsOption.size() + 1) : "";
+}
+
+// Returns the name of a new file in memory with this text. The file is left open, so that it
+// outlives this program if another one replaces it.
+std::string file_in_memory(const std::string& path, std::string_view text) {
+  const int file = memfd_create("settings", 0);
+  while (file >= 0 && !text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written <= 0) break;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  if (file < 0 || !text.empty()) throw RuntimeError(path, std::string("cannot be kept: ") + std::strerror(errno));
+  return fmt::format("/proc/self/fd/{}", file);
 }
 
 }  // namespace
 
 FileSettings settings_of_files(const CLI::App& command, const std::vector<std::string>& arguments) {
-  const std::string option = "--config";
   FileSettings all;
-  if (command.get_option_no_throw(option) == nullptr) return all;
+  if (command.get_option_no_throw(std::string(kSettingsOption)) == nullptr) return all;
   std::set<std::string> of_others;  // options set by hand, typed or in a TOML file
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string name = arguments[i].substr(0, arguments[i].find('='));
     if (const CLI::Option* typed = name.starts_with("-") ? command.get_option_no_throw(name) : nullptr)
       of_others.insert(typed->get_name());
-    std::string path;
-    if (arguments[i] == option && i + 1 < arguments.size()) path = arguments[i + 1];
-    if (arguments[i].starts_with(option + "=")) path = arguments[i].substr(option.size() + 1);
+    const std::string path = settings_path(arguments, i);
     if (path.empty()) continue;
     const std::string text = read_settings(path);
     Words words(command);
@@ -265,6 +296,21 @@ FileSettings settings_of_files(const CLI::App& command, const std::vector<std::s
   for (const std::string& name : of_others) all.of_runs.erase(name);
   leave_out_devices(of_others, all);
   return all;
+}
+
+std::vector<std::string> with_pipes_kept(std::vector<std::string> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string path = settings_path(arguments, i);
+    const auto kept = texts_of_pipes().find(path);
+    if (kept == texts_of_pipes().end()) continue;
+    const std::string file = file_in_memory(path, kept->second);
+    if (arguments[i] == kSettingsOption) {
+      arguments[++i] = file;
+    } else {
+      arguments[i] = fmt::format("{}={}", kSettingsOption, file);
+    }
+  }
+  return arguments;
 }
 
 }  // namespace nacre::cli

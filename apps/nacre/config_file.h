@@ -20,4 +20,9 @@ struct FileSettings {
 // UserError, which names the file, the line if it is known, and what was probably meant.
 FileSettings settings_of_files(const CLI::App& command, const std::vector<std::string>& arguments);
 
+// Returns `arguments` for a program that replaces this one. A pipe that settings_of_files() has
+// read is empty, so --config then names a file in memory that has the same text and stays open.
+// Throws RuntimeError if no such file can be made.
+std::vector<std::string> with_pipes_kept(std::vector<std::string> arguments);
+
 }  // namespace nacre::cli

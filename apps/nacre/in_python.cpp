@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "config_file.h"
 #include "nacre/base/error.h"
 
 namespace nacre::cli {
@@ -54,7 +55,8 @@ void run_in_python(const std::vector<std::string>& arguments, const std::string&
   const char* named = std::getenv("NACRE_PYTHON");
   const std::string python = named != nullptr && *named != '\0' ? named : "python3";
   std::vector<std::string> words = {python, "-c", kProgram, package_beside(), NACRE_VERSION, file};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::vector<std::string> same = with_pipes_kept(arguments);
+  words.insert(words.end(), same.begin(), same.end());
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());

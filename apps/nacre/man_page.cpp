@@ -21,6 +21,31 @@ std::string roff(const std::string& text) {
   return escaped.starts_with('.') || escaped.starts_with('\'') ? "\\&" + escaped : escaped;
 }
 
+struct Variable {
+  const char* name;
+  const char* what;
+};
+
+// These are the variables of the environment that people set. Launchers of MPI set others.
+constexpr Variable kVariables[] = {
+    {"NACRE_CACHE",
+     "the folder for profiles, plans and compiled kernels (default: $XDG_CACHE_HOME/nacre, or .cache/nacre in the home "
+     "folder)"},
+    {"XDG_CACHE_HOME", "the folder for what programs keep, which is used if NACRE_CACHE is not set"},
+    {"NACRE_PLUGIN_PATH", "the CUDA plug-in, or its folder"},
+    {"CUDA_HOME",
+     "the folder of the CUDA toolkit, if the system does not find its libraries; CUDA_PATH is another name"},
+    {"NACRE_PYTHON", "the Python that runs models written in Python (default: python3)"},
+    {"NO_COLOR", "if it is set and not empty, no colours are used on a terminal"},
+    {"TERM", "if it is dumb, plain lines are printed on a terminal"},
+    {"BROWSER", "the program in which nacre report --open shows a page (default: that of the desktop)"}};
+
+std::string variables_text() {
+  std::string text;
+  for (const Variable& v : kVariables) text += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(v.name), roff(v.what));
+  return text;
+}
+
 std::string option_text(const OptionRow& option) {
   std::string names;
   for (const std::string& name : option.names) {
@@ -67,8 +92,8 @@ std::string man_page(const std::vector<CommandRow>& table, const std::string& ve
   return page +
          ".SH EXIT STATUS\n0: success. 1: the machine failed. 2: wrong input or usage. 128 plus the number of a "
          "signal: the signal ended the run, after a checkpoint.\n"
-         ".SH ENVIRONMENT\n.TP\n\\fBNACRE_PYTHON\\fR\nthe Python that runs models written in Python (default: "
-         "python3)\n.TP\n\\fBNACRE_PLUGIN_PATH\\fR\nthe CUDA plug\\-in, or its folder\n";
+         ".SH ENVIRONMENT\n" +
+         variables_text();
 }
 
 }  // namespace nacre::cli

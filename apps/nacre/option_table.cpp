@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace nacre::cli {
 namespace {
@@ -23,7 +24,9 @@ OptionRow row_of(CLI::Option& option) {
   for (const std::string& name : option.get_snames()) row.names.push_back("-" + name);
   if (row.names.empty()) row.names.push_back(option.get_name());
   row.takes_value = option.get_items_expected_max() > 0;
-  row.choices = choices_of(option);
+  OfferedValues offered = choices_of(option);
+  row.choices = std::move(offered.names);
+  row.files = offered.files;
   row.group = option.get_group();
   row.help = in_one_line(option.get_description());
   row.usual = option.get_default_str();

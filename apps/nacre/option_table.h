@@ -14,7 +14,8 @@ struct OptionRow {
   std::vector<std::string> names;
   bool positional = false;
   bool takes_value = false;
-  std::vector<std::string> choices;  // values that completion offers; if empty, it offers files
+  std::vector<std::string> choices;  // values that completion offers
+  bool files = true;                 // whether completion offers files, too
   std::string group;                 // heading of the option in the help text
   std::string help;                  // description in one line
   std::string usual;                 // default value as the help shows it

@@ -142,6 +142,14 @@ class Gpu(cli.CliTest):
         with open(os.path.join(self.cache, kept[0])) as file:
             self.assertEqual(json.load(file), j)
 
+    def test_schedules_follow_where_neighbours_are_drawn(self):
+        common = ("plan", *TWIN, *SMALL, "--model", "sage", "--mode", "minibatch", "--batch-size", 30, "--fanout", "5,3",
+                  *GPU, "--schedule", "all-gpu")
+        self.assertIn("all-gpu", self.ok(*common, timeout=600).out)
+        refused = self.nacre(*common, "--sample-on", "host", timeout=600)
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("needs a GPU that draws neighbours, but with these settings the host draws them", refused.err)
+
     def test_explain(self):
         common = ("explain", *TWIN, *SMALL, *GPU, "--steps", 1, "--search-seconds", 0.1)
         out = self.ok(*common, "--model", "gat", "-v", timeout=600).out

@@ -178,6 +178,22 @@ class Interrupted(cli.CliTest):
         self.ok(*run, 3, "--checkpoint", "run", "--resume", "--reorder", "rabbit", "--plan", "off")
         self.ok("train", "--resume", "run", "--epochs", 4)
 
+    def test_resumed_seeds_keep_their_plans(self):
+        run = ("train", *TWIN, "--model", "gcn", "--hidden", 8, "--checkpoint", "runs", "--plan")
+        self.ok(*run, "off", "--seeds", "0-1", "--epochs", 2)
+        for seeds in ("0-1", "1,2"):
+            self.refused(*run, "vertex", "--seeds", seeds, "--epochs", 3, "--resume",
+                         says=f"--plan: has no effect, because the run in runs/seed-{seeds[0]}")
+        self.ok(*run, "off", "--seeds", "0-2", "--epochs", 3, "--resume")
+        self.ok(*run, "vertex", "--seeds", "3", "--epochs", 2, "--resume")
+
+    def test_a_finished_run_keeps_the_times_of_its_kernels(self):
+        self.ok("train", *TWIN, "--model", "gcn", "--hidden", 8, "--epochs", 5, "--checkpoint", "run")
+        kernels = json.loads(self.read("run/result.json"))["kernels"]
+        self.assertTrue(any(kernel["ms"] is not None for kernel in kernels))
+        self.ok("train", "--resume", "run")
+        self.assertEqual(json.loads(self.read("run/result.json"))["kernels"], kernels)
+
     def test_a_run_that_is_interrupted_in_its_first_epoch(self):
         process = self.start("train", "--data", "twin:arxiv@0.3", "--mode", "minibatch", "--batch-size", 1, "--fanout", "5,5",
                              "--checkpoint", "run", "--device", "cpu", "--plan", "off")

@@ -89,6 +89,16 @@ class Schedules(PlanTest):
         self.assertEqual(json.loads(self.read("plan.json"))["schedule"]["devices"], ["cpu"])
         self.ok("train", *self.BATCHES, "--plan", "plan.json", "--epochs", 1, "--no-checkpoint")
 
+    def test_gpus_draw_only_what_they_can(self):
+        batches = (*self.BATCHES, "--sampler", "layer", "--fanout", "40,40")
+        gpu = ("--device", "cuda:typical", "--schedule")
+        self.ok("profile", *batches, "--seconds", 0.2, "-q")
+        shown = json.loads(self.ok("plan", *batches, *gpu, "salient", "--json").out)["schedule"]
+        self.assertIn("salient", shown["schedules"])
+        for name in ("all-gpu", "bytegnn"):
+            self.assertNotIn(name, shown["schedules"])
+            self.refused("plan", *batches, *gpu, name, says="sampling on the device does not support the layer sampler")
+
     def test_are_refused_where_they_mean_nothing(self):
         self.refused("plan", *TWIN, "--model", "sage", "--schedule", "daha", says="--mode minibatch")
         self.refused("plan", *self.BATCHES, "--staleness", 1000, says="too much for epochs of")
@@ -192,7 +202,7 @@ class Plans(PlanTest):
         self.refused("plan", *TWIN, "--space", "--plan", "vertex", says="searches for nothing")
         self.refused("plan", *TWIN, "--space", "--bill", says="needs the data")
         self.refused("plan", *TWIN, "--output", "p.json", "--bill", says="needs the data")
-        self.refused("plan", *TWIN, "--plan", "tensor", "--bill", says="is not known to --bill")
+        self.refused("plan", *TWIN, "--plan", "tensor", "--bill", says="does not go with --bill")
         self.refused("plan", *TWIN, "--space", "--devices", "cpu:1,cpu:1", says="is for one device")
 
     def test_files_keep_tables_and_choices(self):
@@ -216,7 +226,7 @@ class Plans(PlanTest):
         given = self.ok(*common, "--epochs", 20, "--no-checkpoint").last_json()
         for order in ("degree", "rcm", "rabbit"):
             whole = self.ok(*common, "--epochs", 20, "--reorder", order, "--checkpoint", order).last_json()
-            # Dropout draws other elements for other numbers of the nodes.
+            # With other numbers of the nodes, dropout drops other elements, so losses differ a bit.
             self.assertAlmostEqual(whole["loss"], given["loss"], delta=0.3)
             self.assertEqual(json.loads(self.read(f"{order}/plan.json"))["options"]["vertex_order"], order)
             self.assertEqual(json.loads(self.read(f"{order}/config.json"))["execution"]["reorder"], order)
@@ -345,7 +355,7 @@ class Explain(PlanTest):
                     self.assertGreater(t["edges"], 3000)
                 for group in {c["group"] for c in j["candidates"]}:
                     self.assertEqual(sum(c["chosen"] for c in j["candidates"] if c["group"] == group), 1, group)
-                # Tables are those that kernels run, and no others.
+                # The report has the tables that kernels run, and no others.
                 self.assertEqual({t["table"] for t in j["tables"]}, {k["table"] for k in j["kernels"]} - {""})
                 self.assertEqual(bool(j["tables"]), model in ("rgcn", "sage-lstm"))
 
@@ -431,6 +441,7 @@ class Bench(PlanTest):
                 "serial,+stream", "--batch-size", 20, "--batches", 2, "--rounds", 1, "--out", "c", "-q")
         self.assertEqual([r["variant"] for r in self.rows("c/fig19.csv")], ["serial", "+stream"])
         self.refused("bench", "graphtensor", "--figures", "21", says="21")
+        self.refused("bench", "graphtensor", "--shuffle", "adaptive", says="--shuffle adaptive: follows the accuracy")
 
     def test_questions(self):
         out = self.ok("bench", "wisegraph", "--graphs", "twin:cora@0.2", "--models", "gcn", "--hidden", 8, "--layers", 2,
@@ -494,6 +505,10 @@ class Bench(PlanTest):
         self.refused("bench", "placement", "--groups", "2+x", says="2+2")
         self.refused("bench", "placement", "--shares", "2", says="--shares")
         self.refused("bench", "placement", "--methods", "probabilty", says="probability")
+        for option, value in (("--model", "gcn"), ("--hidden", 8), ("--train-epochs", 3)):
+            self.refused("bench", "placement", option, value, says=f"{option}: is a setting of the runs with --scales")
+        for option in ("--shuffle", "--feature-budget", "--placement", "--locality", "--host-rows", "--device"):
+            self.refused("bench", "placement", option, 1, says=f"unknown option '{option}'")
 
     def test_loss_curves_of_locality(self):
         common = ("bench", "placement", "--data", "twin:cora@0.5", "--fanout", "5,3", "--batch-size", 20, "--groups", "1",

@@ -278,6 +278,16 @@ class Weights(Robust):
             self.write("model.so", whole[:size])
             self.refused("train", *SMALL, "--model", "model.so", says="model.so")
 
+    def test_files_that_are_no_libraries(self):
+        """The system says what is wrong with them."""
+        for content in (b"", b"x", b"no library\n" * 100):
+            self.write("model.so", content)
+            error = self.refused("train", *SMALL, "--model", "model.so", says="model.so")
+            self.assertNotIn("its end is missing", error)
+        if os.geteuid() != 0:  # root may read every file
+            (self.dir / "model.so").chmod(0)
+            self.refused("train", *SMALL, "--model", "model.so", says="Permission denied")
+
 
 class Json(Robust):
     def test_json_nested_deeply(self):

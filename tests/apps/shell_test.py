@@ -42,6 +42,10 @@ class Completions(cli.CliTest):
         self.assertEqual(self.completed("train", "--data", "x", "--hid"), ["--hidden"])
         self.assertEqual(self.completed("eval", "--hid"), [])
         self.assertLessEqual({"bash", "zsh", "fish"}, set(self.completed("completions", "")))
+        self.assertEqual(self.completed("hel"), ["help"])
+        self.assertEqual(self.completed("help", "tr"), ["train"])
+        self.assertEqual(self.completed("help", "data", "inf"), ["info"])
+        self.assertNotIn("help", self.completed("help", ""))
 
     def test_bash_offers_files(self):
         self.write("graph one.npz", "")
@@ -56,6 +60,33 @@ class Completions(cli.CliTest):
             if line.startswith("  --"):
                 self.assertIn(name, words)
         self.assertGreater(len(words), 60)
+
+    def test_zsh_and_fish_offer_files_where_a_value_may_be_one(self):
+        zsh = self.ok("completions", "zsh").out.splitlines()
+        fish = self.ok("completions", "fish").out.splitlines()
+
+        def train(lines, start, option):
+            found = [line for line in lines if start in line and option in line]
+            self.assertEqual(len(found), 1, found)
+            return found[0]
+        begin = zsh.index("_nacre_train() {")
+        own = zsh[begin:zsh.index("}", begin)]
+        self.assertRegex(train(own, "'--model=", ""), r":value: _nacre_names_or_files (\S+ )*gat ")
+        self.assertRegex(train(own, "'--data=", ""), r":value:_files")
+        for option, value in (("--optimizer", "adam"), ("--log", "csv")):
+            self.assertIn(f":value:({value} ", train(own, f"'{option}=", ""))
+        own = '"train"'
+        self.assertRegex(train(fish, own, " -l model "), r" -r -F -a '(\S+ )*gat ")
+        for option, value in (("optimizer", "adam"), ("log", "csv")):
+            self.assertIn(f" -r -f -a '{value} ", train(fish, own, f" -l {option} "))
+
+    def test_zsh_and_fish_know_help(self):
+        zsh, fish = (self.ok("completions", shell).out for shell in ("zsh", "fish"))
+        for text in (" 'help:list the options of a command'", "help) _nacre_help ;;", "_nacre_help_data() {",
+                     "info) _nacre_help_data_info ;;"):
+            self.assertIn(text, zsh)
+        self.assertIn("""'test (__nacre_command) = ""' -f -a help\n""", fish)
+        self.assertIn("""'test (__nacre_command) = "help data"' -f -a info\n""", fish)
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
     def test_zsh(self):
@@ -81,6 +112,9 @@ class Man(cli.CliTest):
         page = self.ok("man").out
         for text in ('.TH NACRE 1', '.SS nacre train', '\\fB\\-\\-model\\fR \\fIVALUE\\fR', '.SS nacre data info'):
             self.assertIn(text, page)
+        for name in ("NACRE_CACHE", "XDG_CACHE_HOME", "NACRE_PLUGIN_PATH", "CUDA_HOME", "NACRE_PYTHON", "NO_COLOR",
+                     "TERM", "BROWSER"):
+            self.assertIn(f".TP\n\\fB{name}\\fR\n", page.partition(".SH ENVIRONMENT")[2])
         for line in page.splitlines():
             self.assertTrue(not line.startswith("'") and (not line.startswith(".") or line[1].isalpha()), line)
 

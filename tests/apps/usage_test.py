@@ -12,7 +12,9 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
+import unittest.mock
 
 import cli
 
@@ -169,6 +171,30 @@ hidden = 16
         result = json.loads(self.ok("train", "--config", "first/config.json", "--epochs", 4, "--model", "gin", "--json",
                                     "--no-checkpoint").out)
         self.assertEqual((result["epochs"], result["model"]), (4, "gin"))
+
+    def test_a_pipe_of_settings_reaches_models_in_python(self):
+        """The program reads the pipe before it gives way to Python. Here a script, which prints the
+        settings that it finds, stands for Python."""
+        self.write("python", """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+    --config) exec cat "$2" ;;
+    --config=*) exec cat "${1#--config=}" ;;
+  esac
+  shift
+done
+""")
+        (self.dir / "python").chmod(0o755)
+        self.write("model.py", "")
+        os.mkfifo(self.dir / "settings")
+        text = 'model = "model.py"\nlr = 0.5\n'
+        for words in (("--config", "settings"), ("--config=settings",)):
+            writer = threading.Thread(target=(self.dir / "settings").write_text, args=(text,), daemon=True)
+            writer.start()
+            with unittest.mock.patch.dict(os.environ, NACRE_PYTHON=str(self.dir / "python")):
+                result = self.ok("train", "--data", "small.npz", *words, timeout=30)
+            self.assertEqual(result.out, text, words)
+            writer.join(timeout=30)
 
 
 class Terminal:

@@ -32,7 +32,8 @@ std::vector<fs::path> places(const std::string& file, const std::string& only_pl
 }
 
 // Returns false if a library ends before the bytes that its headers speak of. The system would kill
-// a program that opens such a library.
+// a program that opens such a library. Returns true for a file that cannot be read or is no 64-bit
+// library, because dlopen() says what is wrong with it.
 bool is_whole(const fs::path& path) {
   std::error_code ignored;
   const uint64_t size = fs::file_size(path, ignored);
@@ -41,10 +42,10 @@ bool is_whole(const fs::path& path) {
     return static_cast<bool>(
         file.seekg(static_cast<std::streamoff>(at)).read(reinterpret_cast<char*>(&part), sizeof part));
   };
-  Elf64_Ehdr header{};
-  if (!read(0, header)) return false;
-  // If the file is no 64-bit library, dlopen() will say so.
+  Elf64_Ehdr header{};  // bytes that the file does not have stay 0
+  const bool headed = read(0, header);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return true;
+  if (!headed) return false;
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part{};
     if (!read(header.e_phoff + uint64_t{header.e_phentsize} * i, part)) return false;
