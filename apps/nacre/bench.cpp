@@ -142,7 +142,9 @@ void add_bench(Command app) {
   add_bench_sampling(bench);
   add_bench_wisegraph(bench);
   Command command =
-      bench.add_subcommand("cpu", "epoch time of the reference models on the CPU, and time over the floor per kernel");
+      bench.add_subcommand("cpu",
+                           "epoch time of the reference models on the CPU, and how many times as long each kernel\n"
+                           "takes as this machine's rates of memory and arithmetic allow");
   const auto c = std::make_shared<BenchCommand>();
   c->config.data = "twin:arxiv";
   c->config.device = "cpu";

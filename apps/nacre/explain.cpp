@@ -98,8 +98,9 @@ DeviceProfile profile_of(const RunDevice& device) {
 struct KernelRate {
   size_t kernel = 0;
   double seconds = 0;
-  double bytes = 0;  // bytes per second, where only bytes count that the kernel must move
-  double flops = 0;  // operations per second
+  // The bytes that the kernel must move at least (Kernel::floor_bytes), per measured second.
+  double bytes = 0;
+  double flops = 0;  // operations per measured second
 };
 
 std::vector<KernelRate> kernel_rates(const Explanation& e) {

@@ -36,8 +36,7 @@ std::string whole_number(const std::string& text) {
   return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is not a whole number from 0 to 2^64 - 1";
 }
 
-// Metrics of users and items have a number in their names (recall@20), so there is no fixed list of
-// names.
+// Metrics of users and items contain a number (recall@20), so there is no fixed list of them.
 std::string metric_name(const std::string& text) {
   const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"};
   return find_name(text, names,
@@ -62,7 +61,8 @@ std::string model_name(const std::string& text) {
                      {{"graphsage", "sage"}, {"graphsage-lstm", "sage-lstm"}, {"perceptron", "mlp"}});
 }
 
-// Accepts the names of plans in any capitals; everything else is a table or a file.
+// Returns the usual spelling if `text` is a plan's name in any capitals and no such file exists;
+// otherwise returns `text` unchanged, which is then a table or a file.
 std::string plan_name(const std::string& text) {
   if (std::filesystem::exists(text)) return text;
   return find_name(text, {"auto", "off", "vertex", "edge", "tensor"}, {{"none", "off"}}).value_or(text);
@@ -293,10 +293,9 @@ void add_execution_options(Command command, RunConfig& c) {
       .show_default()
       .group("Execution");
   command
-      .add_option(
-          "--precision", c.precision,
-          "f32; on a GPU also tf32 (matrix products) or bf16 (wide values in memory, too); with --devices also\n"
-          "one for each device (tf32,bf16), or auto: tf32, and bf16 on GPUs that have too much work")
+      .add_option("--precision", c.precision,
+                  "f32; on a GPU also tf32 (matrix products) or bf16 (and rows of 16 or more numbers in memory); with\n"
+                  "--devices also one for each device (tf32,bf16), or auto: tf32, and bf16 on GPUs with too much work")
       .written_as(precisions)
       .show_default()
       .group("Execution");
@@ -327,7 +326,9 @@ void add_execution_options(Command command, RunConfig& c) {
       .one_of("order", {"auto", "none", "degree", "rcm", "rabbit"})
       .show_default()
       .group("Execution");
-  command.add_flag("--deterministic", c.deterministic, "the same bits on any machine: plans by rules, not by timing")
+  command
+      .add_flag("--deterministic", c.deterministic,
+                "give the same results, bit for bit, in every run: plans are made by fixed rules and nothing is timed")
       .group("Execution");
   command.add_off_flag("--no-plan-cache", c.plan_cache, "search for a plan even if one is stored, and do not store it")
       .group("Execution");
@@ -433,7 +434,8 @@ void add_batch_options(Command command, RunConfig& c) {
   add(command
           .add_option("--schedule", c.batch_schedule,
                       "how batches are spread over time, the host and a GPU: in-turn (many are sampled, then\n"
-                      "trained), salient, cpu-sample, all-gpu or cpu-only; nacre plan shows these and more")
+                      "trained), salient (the host prepares batches while the GPU trains), cpu-sample (the same,\n"
+                      "one by one), all-gpu (the GPU samples, too) or cpu-only; nacre plan shows these and more")
           .one_of("schedule", schedules, schedule_synonyms())
           .show_default());
   add(command

@@ -97,7 +97,7 @@ void check(const PlanCommand& c, const Command& command) {
   }
   for (const char* option : {"--plan", "--reorder", "--disable-pass", "--recompute"}) {
     if (c.bill && command.given(option))
-      throw UserError(option, "is not known to --bill, which estimates the memory of plans by rules",
+      throw UserError(option, "does not go with --bill, which estimates the memory of plans by rules",
                       "leave one of them out");
   }
   if (c.config.ranks.several()) {
@@ -372,7 +372,7 @@ void add_plan_options(Command command, const std::shared_ptr<PlanCommand>& c) {
   command.add_flag("--bill", c->bill,
                    "print only the memory that a run would take, estimated without loading the data");
   command.add_flag("--space", c->space,
-                   "also show how many plans the search had to choose from, and what left out how many of them");
+                   "also show how many plans there are and, for each reason, how many of them the search left out");
   command.add_flag("--json", c->json, "print the plan file, which is one JSON object, instead of text");
 }
 

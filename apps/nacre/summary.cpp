@@ -102,7 +102,8 @@ std::string why_this_plan(const Summary& s) {
   if (c.plan == "off") return "by rules, as asked for with --plan off";
   if (c.deterministic) return "by rules, which --deterministic asks for";
   if (s.ranks != nullptr) return "by rules, because a rank's kernels cannot be timed without other ranks";
-  return fmt::format("by rules: {} are too short a run to pay for a search", counted(c.epochs, "epoch"));
+  return fmt::format("by rules: {} {} too short a run to pay for a search", counted(c.epochs, "epoch"),
+                     c.epochs == 1 ? "is" : "are");
 }
 
 std::string choice_words(const std::string& choice) {

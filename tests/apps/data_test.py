@@ -36,7 +36,7 @@ def read_npy(content):
     """Returns the shape and the values of a little-endian .npy array."""
     assert content[:6] == b"\x93NUMPY"
     length, = struct.unpack("<H", content[8:10])
-    # This is safe, because the program under test wrote the literal.
+    # eval() is safe here, because the program under test wrote the text.
     header = eval(content[10:10 + length])
     code = {"<f4": "f", "<i8": "q", "|u1": "B"}.get(header["descr"])
     payload = content[10 + length:]

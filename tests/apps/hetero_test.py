@@ -27,7 +27,7 @@ class Hetero(cli.CliTest):
                 r = self.ok("train", "--data", "igbh", "--model", model, "--hidden", 16, "--epochs", 6, "--lr", 0.02,
                             "--checkpoint", model, "--json")
                 self.assertIn("4 kinds of nodes: paper (32 features), author (24 features), institute (8 features) "
-                              "projected to 16; rows of 16 learned for fos", r.err)
+                              "projected to 16; rows of 16 numbers are learned for fos", r.err)
                 losses = self.losses(model)
                 self.assertEqual(losses, sorted(losses, reverse=True))
                 self.assertLess(losses[-1], 0.8 * losses[0])

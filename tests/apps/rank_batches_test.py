@@ -40,7 +40,7 @@ class Threads(RankTest):
         self.train("a", *common, "--devices", "cpu:1,cpu:1")
         self.train("b", *common, "--devices", "cpu:2,cpu:2", "--prefetch", 0)
         self.assertEqual(self.read("a/model.safetensors"), self.read("b/model.safetensors"))
-        # One device that adds up two batches does the same in another order.
+        # One device that computes both batches adds up the same gradients in another order.
         self.train("c", *common, "--devices", "cpu:1", "--shares", "2")
         self.same("c", "a")
 

@@ -96,7 +96,8 @@ TEST(Log, KeepsEveryWarningOnce) {
   EXPECT_EQ(std::count(all.begin(), all.end(), "only a note"), 0);
 }
 
-// Takes every state of progress but the first `deaf` ones.
+// A sink that records every state of progress, and says that it has shown all but the first `deaf`
+// ones.
 struct ProgressSink : LogSink {
   explicit ProgressSink(int deaf_at_first) : deaf(deaf_at_first) {}
   void line(LogKind, const std::string&) override {}
@@ -116,7 +117,7 @@ TEST(Progress, TellsShareAndNoteUntilTheEnd) {
   set_log_sink(sink);
   {
     Progress progress("reading", 4);
-    set_log_sink(nullptr);  // the sink of the beginning is told to the end
+    set_log_sink(nullptr);  // a Progress reports to the sink that was set when it began
     EXPECT_TRUE(progress.due());
     for (int i = 1; i <= 4; ++i) progress.update(i, std::to_string(i));
     EXPECT_EQ(sink->ends, 0);

@@ -1,4 +1,4 @@
-// Sums over ranks of any communicator.
+// Tests sums over ranks, with any communicator.
 #include <cmath>
 #include <cstring>
 #include <string>

@@ -16,11 +16,11 @@ constexpr int64_t kRoomy = int64_t{1} << 40;
 struct Machine {
   std::vector<ShareDevice> devices;
   std::vector<double> seconds;    // seconds of the whole graph on each device alone
-  std::vector<double> start;      // seconds of an empty part
+  std::vector<double> start;      // seconds that a part takes even if it is empty
   double bytes = 1e9;             // memory of the whole graph
   double boundary = 0;            // bytes that each part exchanges if there are several parts
-  double bend = 1;                // exponent of the share in the time
-  double rounding = 0;            // the partitioner hits shares only to this grid
+  double bend = 1;                // the time of a part grows with this power of its share
+  double rounding = 0;            // if not 0, parts have shares that are multiples of this
   std::vector<double> cut_parts;  // shares of the last cut
 
   void add(double whole, int64_t memory = kRoomy, double rate = 0, double latency = 0) {
@@ -82,7 +82,7 @@ TEST(Shares, FirstSharesOfAnyKindLeadToTheSameEnd) {
   }
 }
 
-// Times that grow faster or more slowly than the share, as with caches.
+// The time of a part may grow faster or more slowly than its share, for example because of caches.
 TEST(Shares, BalanceTimesThatAreNoLines) {
   for (const double bend : {0.6, 0.8, 1.3, 1.7}) {
     Machine m;

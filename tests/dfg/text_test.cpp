@@ -168,7 +168,8 @@ TEST(DfgText, ErrorsOfTheWhole) {
   EXPECT_THROW(parse_dfg(std::string(kGood) + "update mean %4\n"), UserError) << "twice";
 }
 
-// Random deletions, flips and copies give a DFG or a UserError, nothing else.
+// Text of which random bytes were deleted, changed or copied gives a DFG or a UserError and nothing
+// else.
 TEST(DfgText, SurvivesRandomDamage) {
   Rng rng(4);
   std::vector<std::string> texts;

@@ -1,4 +1,4 @@
-// Compares counts with sets, gTask by gTask.
+// Compares what find_patterns() counts in gTasks with plain counts by std::set.
 #include "nacre/gtask/pattern.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,8 @@ TEST(Patterns, CountsAreExact) {
 }
 
 TEST(Patterns, CountsAreExactOnLargerGraphs) {
-  // The counts need several counters. Some numbers of types fit a word and some do not.
+  // These graphs are so large that several counters share the work. The types of some graphs fit
+  // the bits of one word, those of others do not.
   for (const int types : {5, 64, 65, 300}) {
     const Graph graph = typed_weighted_graph({.vertices = 400, .edges = 12000, .hub_edges = 4000, .types = types});
     for (const char* text : {"", "edge-id=1000", "src-id=16,dst-id=16", "dst-id=8", "edge-type=1", "src-id=8"}) {

@@ -21,8 +21,8 @@ std::vector<float> normal_values(test::Rng& rng, int64_t count) {
   return values;
 }
 
-// A sum in double, and the sum of the magnitudes of its terms, which bounds the rounding error of
-// any order of summation.
+// Sums in double, and for each of them the sum of the magnitudes of its terms, which bounds the
+// rounding error of any order of summation.
 struct Sums {
   std::vector<double> value, magnitude;
   explicit Sums(int64_t count) : value(static_cast<size_t>(count)), magnitude(static_cast<size_t>(count)) {}
@@ -40,7 +40,7 @@ void expect_close(const std::vector<float>& got, const Sums& want, const std::st
   }
 }
 
-// One graph with operands of one shape.
+// A graph with random operands for the typed kernels.
 struct Problem {
   Graph graph;
   int64_t k, n;
@@ -86,7 +86,8 @@ struct Problem {
     return dw;
   }
 
-  // Calls term(x row of the edge, g row, w offset, scale) for every edge and element of w.
+  // Calls term() for every edge and every element of its type's matrix, with the places of the
+  // elements of x, g and w that are multiplied, and the scale of the edge.
   template <class F>
   void for_terms(const F& term) const {
     for (int64_t e = 0; e < graph.num_edges(); ++e) {

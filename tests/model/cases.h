@@ -30,8 +30,8 @@ std::vector<BlocksInput> block_inputs(uint64_t seed, int layers);
 // Returns the options with the number of edge types of the graph filled in.
 ModelOptions options_for(ModelOptions options, const Blocks& blocks);
 
-// Does the same for a graph whose vertices are of up to three kinds: with features, without, and
-// with other features.
+// Returns the options as options_for() does, for a graph whose vertices are of up to three kinds:
+// one with features, one without, and one with other features.
 ModelOptions with_kinds(ModelOptions options, const Blocks& blocks);
 
 // Returns random values of all leaves; running variances are positive.

@@ -39,7 +39,7 @@ std::vector<uint8_t> every_fourth(int64_t vertices) {
   return local;
 }
 
-// Returns a sampler that prefers every fourth vertex.
+// A sampler that prefers every fourth vertex.
 struct NearSampler {
   NearSampler(const Graph& graph, SampleOptions options, double scale, int64_t most = 8)
       : sampler(graph, std::move(options)),

@@ -75,10 +75,10 @@ TEST_P(Loader, AnotherEpochThanTheOneAhead) {
     Bench bench(options);
     bench.check_epoch(4, 0, 1);
     bench.check_epoch(4, 0, 1);  // loads the same epoch again
-    bench.check_epoch(5, 3, 1);  // not from its beginning
+    bench.check_epoch(5, 3, 1);  // begins with batch 3
     bench.check_epoch(9, 0, 1);
     bench.check_epoch(8, 0, 1);
-    for (const int64_t taken : {1, 7}) {  // the epoch is stopped on the way
+    for (const int64_t taken : {1, 7}) {  // the epoch is left after this many batches
       bench.loader.begin_epoch(9, 0, 1);
       for (int64_t b = 0; b < std::min(taken, bench.loader.num_batches() - 1); ++b) bench.check(bench.next(), 9, b);
       bench.check_epoch(10, 0, 1);

@@ -72,7 +72,8 @@ int64_t own_bytes() {
   return (resident - of_files) * sysconf(_SC_PAGESIZE);
 }
 
-// Draws different rows with a stride, so that no list of all rows is needed.
+// Draws the rows of a batch: one out of each stretch of rows, so that they differ without a list of
+// all rows.
 void draw_rows(const Setting& s, int64_t batch, std::vector<NodeId>& rows) {
   Rng rng(static_cast<uint64_t>(batch) + 1);
   const int64_t step = s.layout.rows / s.batch_rows;
@@ -82,11 +83,11 @@ void draw_rows(const Setting& s, int64_t batch, std::vector<NodeId>& rows) {
 }
 
 struct Measured {
-  int64_t most = 0;    // the most bytes that reading took
+  int64_t most = 0;    // the most bytes that this process held for reading
   int64_t packed = 0;  // rows that were read from packs
 };
 
-// Reads all batches.
+// Reads the rows of all batches, and returns what this took.
 Measured measure(const Setting& s, const std::string& path) {
   std::vector<NodeId> rows;
   draw_rows(s, 0, rows);

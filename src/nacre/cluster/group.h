@@ -55,7 +55,7 @@ class RankGroup {
  public:
   RankGroup(int size, const GroupOptions& options);
 
-  // These start the next call of `rank` and return its number.
+  // Each start() starts the next call of `rank` and returns its number.
   uint64_t start(int rank, const ExchangeRequest& request);
   uint64_t start(int rank, SumType type, void* data, int64_t count, const char* name);
   uint64_t start(int rank, const std::string& text);

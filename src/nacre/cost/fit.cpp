@@ -168,7 +168,8 @@ std::vector<double> fit_relative(const std::vector<std::vector<double>>& columns
   std::vector<size_t> used;
   std::vector<double> lengths;
   for (size_t j = 0; j < columns.size(); ++j) {
-    // divided out first, because the squares of the largest amounts could overflow
+    // Every column is first divided by its largest amount, because squares of large amounts could
+    // overflow.
     double most = 0;
     for (const double value : columns[j]) most = std::max(most, value);
     if (most == 0) continue;

@@ -201,7 +201,8 @@ class Validator {
 
   void check_target_size() const {
     const Shape& shape = d_.targets.shape();
-    if (d_.targets.dtype() != DType::u8 || shape.size() != 2) fail("multi-label targets are not a u8 matrix");
+    if (d_.targets.dtype() != DType::u8 || shape.size() != 2)
+      fail("multi-label targets must be a matrix of bytes (u8), one row per node");
     if (shape[0] != nodes_) fail_rows("targets", shape[0], d_.origins.labels);
     if (shape[1] != d_.num_classes)
       fail("targets have " + human_count(shape[1]) + " columns for " + human_count(d_.num_classes) + " classes");

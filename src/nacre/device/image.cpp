@@ -29,7 +29,7 @@ std::string fault_of_image(std::string_view image) {
   const uint64_t size = image.size();
   if ((file.e_shnum > 0 && file.e_shentsize != sizeof(Elf64_Shdr)) ||
       (file.e_phnum > 0 && file.e_phentsize != sizeof(Elf64_Phdr))) {
-    return "the image is no ELF file of this kind";
+    return "the tables of the image are not those of a 64-bit ELF file";
   }
   if (!inside(file.e_shoff, uint64_t{file.e_shnum} * sizeof(Elf64_Shdr), size)) return cut;
   if (!inside(file.e_phoff, uint64_t{file.e_phnum} * sizeof(Elf64_Phdr), size)) return cut;

@@ -202,7 +202,7 @@ class Inference {
   // Returns the vertices of a layer, with the halo if the node says so.
   Space sources(int layer) const {
     require(node_.ints.empty() || node_.ints == std::vector<int64_t>{1},
-            "ints must be empty (to vertices) or 1 (to a halo)");
+            "ints must be empty, which means vertices, or 1, which means a halo");
     return node_.ints.empty() ? Space::vertex(layer) : Space::halo(layer);
   }
 
@@ -223,7 +223,7 @@ class Inference {
         const bool dst = node_.attr == Attr::dst;
         require(from.on_vertices(), "the operand must be at vertices");
         require(!dst || (from.layer > 0 && from.kind == SpaceKind::vertex), "the operand must be at destinations");
-        require(node_.ints.empty() || to_pairs, "ints must be empty (to edges) or 1 (to pairs)");
+        require(node_.ints.empty() || to_pairs, "ints must be empty, which means edges, or 1, which means pairs");
         const int layer = dst ? from.layer - 1 : from.layer;
         if (!to_pairs) return Space::edge(layer);
         return dst ? Space::pair_dst(layer) : Space::pair_src(layer);
@@ -232,7 +232,7 @@ class Inference {
         require(from.on_vertices() || (from.kind == SpaceKind::edge && !node_.ints.empty()),
                 "the operand must be at vertices, or on edges with a layer of the result");
         require(node_.ints.empty() || (node_.ints.size() == 1 && node_.ints[0] >= 0 && node_.ints[0] <= kMaxLayer),
-                "ints must be empty (to the next layer) or a layer of the result");
+                "ints must be empty, which means the next layer, or hold the number of the result's layer");
         if (from.kind == SpaceKind::edge) return Space::edge(static_cast<int>(node_.ints[0]));
         return Space::vertex(node_.ints.empty() ? from.layer + 1 : static_cast<int>(node_.ints[0]));
       case Attr::pair_src:
@@ -283,7 +283,7 @@ class Inference {
     if (node_.op == Op::lstm) return state;
     if (node_.op == Op::lstm_gates) return {Space::edge(in(z).space.layer), in(z).dims};
     if (node_.op == Op::lstm_gates_grad) layer_of_edge(1);
-    require(in(0) == state, "the gradient must be v[H] at the destinations");
+    require(in(0) == state, "the gradient must have one row of H numbers for each destination");
     return node_.op == Op::lstm_grad_w ? w : in(1);
   }
 
@@ -400,7 +400,7 @@ class Inference {
               "the operands must be rows of kinds 0, 1, … of the same dims");
     }
     out.space = node_.type.space;
-    require(out.space == Space::vertex(0), "rows of kinds become those of v0");
+    require(out.space == Space::vertex(0), "the result must be at the vertices of v0");
     return out;
   }
 

@@ -1,4 +1,4 @@
-// What a kernel of the kind copy moves; the same for every back end.
+// Says what a kernel of the kind copy moves. This is the same for every back end.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct CopyPart {
   int64_t bytes = 0;
 };
 
-// Rows of f32 whose places are listed, in host memory that the blocks of the executor keep.
+// Rows of f32 that are copied from or to listed places. The list is in host memory that the blocks
+// of the executor keep.
 struct ListedCopy {
   void* to = nullptr;
   const void* from = nullptr;
@@ -26,8 +27,8 @@ struct ListedCopy {
 
 struct CopyPlan {
   std::vector<CopyPart> parts;
-  std::vector<ListedCopy> listed;  // rows of vertices of single kinds
-  int64_t width = 0;               // floats of a listed row
+  std::vector<ListedCopy> listed;  // copies of the rows of vertices of one kind each
+  int64_t width = 0;               // number of floats of a listed row
   void* zeros = nullptr;           // memory that no part fills
   int64_t zero_bytes = 0;
 };

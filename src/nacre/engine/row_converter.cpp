@@ -98,7 +98,8 @@ void RowConverter::finish(Messages& messages) {
       widen_on_host(each.from, each.to, add);
     }
   }
-  // Work that reads the buffers of a GPU is queued before whatever writes to them next.
+  // The buffers may be used again at once. On a GPU, the work that reads them is queued before
+  // whatever writes to them next.
   for (RankBuffer& buffer : messages.buffers) {
     if (side_ != nullptr) {
       side_->buffers->give(std::move(buffer));

@@ -14,7 +14,8 @@ class Ratings {
   void reserve(int64_t keys) {
     const auto size = std::bit_ceil(static_cast<uint64_t>(keys) * 2 + 2);
     if (size > slots_.size()) slots_.assign(size, Slot{});
-    // A small part of a large table stays in the cache.
+    // Only the first `size` slots are used, even if the table is larger, so that they stay in the
+    // cache.
     mask_ = static_cast<uint32_t>(size - 1);
   }
   void add(uint32_t key, uint64_t weight) {

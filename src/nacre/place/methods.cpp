@@ -127,15 +127,16 @@ PlacedRows by_metis(const PlacementRequest& request) {
 }
 
 constexpr std::array<PlacementRule, 9> kRules{{
-    {{"probability", "spreads rows over devices by computed probabilities of reading", true}, by_probability},
-    {{"presampling", "spreads rows by reads counted in sampled batches", false}, by_presampling},
-    {{"degree", "spreads rows by the out-degrees of nodes", false}, by_degree},
-    {{"metis", "the most read rows of a part that METIS cuts", true}, by_metis},
-    {{"pagraph", "the most read rows near each device's training nodes", true}, place_by_pagraph},
-    {{"naive-hot", "the most read rows of a run of consecutive nodes", true}, naive_hot},
-    {{"random-hot", "the most read rows of a random part", true}, random_hot},
-    {{"naive", "the first rows of a run of consecutive nodes", false}, naive},
-    {{"random", "random rows of a random part", false}, at_random},
+    {{"probability", "spreads rows over devices by the computed probability that a batch reads them", true},
+     by_probability},
+    {{"presampling", "spreads rows over devices by how often sampled batches read them", false}, by_presampling},
+    {{"degree", "spreads rows over devices by the out-degrees of their nodes", false}, by_degree},
+    {{"metis", "gives each device the most read rows of its METIS part", true}, by_metis},
+    {{"pagraph", "gives each device the most read rows near its training nodes", true}, place_by_pagraph},
+    {{"naive-hot", "gives each device the most read rows of its run of consecutive nodes", true}, naive_hot},
+    {{"random-hot", "gives each device the most read rows of its random part", true}, random_hot},
+    {{"naive", "gives each device the first rows of its run of consecutive nodes", false}, naive},
+    {{"random", "gives each device random rows of its random part", false}, at_random},
 }};
 
 }  // namespace

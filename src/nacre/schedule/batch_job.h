@@ -42,10 +42,10 @@ struct Subtask {
   enum class Kind : uint8_t {
     pick,       // S: chooses edges; without LoaderOptions::relax also does what insert does
     insert,     // S: updates the hash table
-    reindex,    // R
+    reindex,    // R: builds the block of the hop with local numbers
     make_room,  // takes memory that K writes to
-    look_up,    // K for rows [begin, end)
-    send,       // T for rows [begin, end)
+    look_up,    // K: looks up rows [begin, end)
+    send,       // T: sends rows [begin, end)
     prepare,    // finishes the sample and calls the caller's hook
   };
   Kind kind = Kind::pick;

@@ -46,11 +46,11 @@ class SampleGroups {
 
   LoaderContext& context_;
   BatchOrder order_;
-  // the epoch of the next batch, and the first epoch that never comes
+  // The epoch of the next batch, and the first epoch of which no batch will be taken.
   uint64_t epoch_ = 0, end_epoch_ = 1;
-  // number of the next batch in its epoch
+  // The number of the next batch in its epoch.
   int64_t next_ = 0;
-  // samples of the next batch and of the batches after it
+  // The samples of the next batch and of those batches after it that are drawn.
   std::deque<Sample> samples_;
   // A sampler for each thread. If a device and the host draw together, the first one is the
   // device's.

@@ -29,7 +29,7 @@ class Rule:
         return name.strip(), excluded, [value.strip() for value in values.split("|")]
 
     def choices(self, factors):
-        """Returns for each factor of the rule the values that must not meet."""
+        """Returns for each factor that the rule names those values that the rule means."""
         found = {}
         for name, excluded, values in self.terms:
             unknown = [value for value in values if value not in factors.get(name, ())]

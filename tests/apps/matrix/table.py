@@ -261,7 +261,7 @@ RULES = (
     Rule("reorder!=auto & devices!=one", "train on the whole graph, on one device"),
     Rule("reorder!=auto & data=users", "train on the whole graph, on one device"),
     Rule("reorder!=auto & model=mlp", "does not read the graph"),
-    Rule("reorder=degree|rcm|rabbit & data=learned features", "learned features belong to the numbers of the nodes"),
+    Rule("reorder=degree|rcm|rabbit & data=learned features", "learned features are stored by the nodes' numbers"),
     Rule("reorder=degree|rcm|rabbit & data=kinds", "learn a row for each node"),
     Rule("reorder=degree|rcm|rabbit & model=sage-lstm", "in the order of their numbers"),
     Rule("reorder=degree|rcm|rabbit & aggregator=lstm", "in the order of their numbers"),

@@ -48,7 +48,7 @@ ConvertReport write_converted(Dataset data, const std::string& path, const std::
     n.order = by_kind(vertex_order(data.graph, o.reorder), data.node_offsets);
     data = reordered(data, n.order);
     data.notes.push_back("nodes were reordered (" + std::string(reorder_name(o.reorder)) +
-                         "); predictions come out by original id");
+                         "); predictions are written by the ids that nodes had before");
   }
   const bool features = data.features.defined() || !data.type_features.empty();
   add_type_note(o, features, data.notes);

@@ -165,7 +165,8 @@ void add_attributes(const NodeTable& nodes, int type, bool& labelled, DatasetBui
   }
   if (nodes.label_width == 0) return;
   if (std::exchange(labelled, true)) {
-    builder.data.notes.push_back("labels of kind " + nodes.type + " were not used: one kind may have labels");
+    builder.data.notes.push_back("labels of kind " + nodes.type +
+                                 " were not used, because only one kind of node may have labels");
     return;
   }
   Dataset part;

@@ -205,7 +205,8 @@ class Reader {
       labelled_ = of;
       labels_.assign(builder_.count(of), -1);
     }
-    if (labelled_ != of) throw UserError(seeds.where, "labels two kinds of nodes", "one kind may have labels");
+    if (labelled_ != of)
+      throw UserError(seeds.where, "labels two kinds of nodes", "keep the labels of one kind of node only");
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (classes[i] >= kMaxClasses)
         throw UserError(file_of(*labels) + " entry " + std::to_string(i),

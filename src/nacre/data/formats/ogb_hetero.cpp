@@ -101,7 +101,8 @@ int64_t total(const std::vector<NamedInput>& parts) {
 void set_labels(DatasetBuilder& builder, const std::string& type, const Dataset& part, bool& given,
                 const std::string& where) {
   if (std::exchange(given, true)) {
-    builder.data.notes.push_back("labels of kind " + type + " were not used: one kind may have labels");
+    builder.data.notes.push_back("labels of kind " + type +
+                                 " were not used, because only one kind of node may have labels");
   } else {
     builder.set_labels(builder.type(type, where), part);
   }

@@ -59,7 +59,7 @@ SparseMatrix matrix_from(const Pickle& pickle) {
   };
   const std::vector<Pickle::Id>& shape = pickle.items(part("_shape"));
   if (shape.size() != 2 || pickle.integer(shape[0]) < 0 || pickle.integer(shape[1]) < 0)
-    throw UserError(pickle.where(root), "the matrix has no usable shape");
+    throw UserError(pickle.where(root), "the shape of the matrix is not two numbers of at least 0");
   return from_csr({pickle.array(part("indptr")), pickle.array(part("indices")), pickle.array(part("data")),
                    pickle.integer(shape[0]), pickle.integer(shape[1])});
 }

@@ -88,7 +88,8 @@ Reduce reduce_of(const GpuKernel& k) {
   return r;
 }
 
-// Adds all types as one product: [vertices, types · in] · [types · in, out].
+// Appends the sums over pairs, and one product for all types: [vertices, types · in] · [types · in,
+// out].
 void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t inner = r.w.types * r.in;
   const int64_t ld = wide_ld(inner, r.p.bytes);
@@ -121,8 +122,8 @@ void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
   }
 }
 
-// Adds the products of sums over pairs that are in memory. On tensor cores, all types of a vertex
-// are one product.
+// Appends the products of sums over pairs that are in memory. On tensor cores, all types of a
+// vertex are one product.
 void add_products_by_cell(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
   const cuda::TypedProduct what = {
       r.in, r.out, r.w.types, k.context.traits().shared_bytes, false, r.own ? &r.tail : nullptr};
@@ -155,7 +156,7 @@ void reduce_by_cell(const GpuKernel& k, Reduce& r, StepList& steps) {
   add_products_by_cell(k, r, static_cast<const float*>(r.sum.out), steps);
 }
 
-// Adds a product for each type and the sum over the pairs of each vertex.
+// Appends the sums over pairs, a product for each type, and the sum over the pairs of each vertex.
 void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   const int64_t ld = wide_ld(r.in, r.p.bytes);
   const int64_t row_bytes = ld * r.p.bytes + r.out * 4;
@@ -263,7 +264,8 @@ WeightGrad weight_grad_of(const GpuKernel& k) {
   return g;
 }
 
-// sumsᵀ · rows is [types · K, N], the gradient as it lies. rowsᵀ · sums is [K, types · N].
+// Appends one product for all types. This is sumsᵀ · rows, the gradient as it lies, [types · K, N],
+// or it is rowsᵀ · sums, [K, types · N], which is brought into that form afterwards.
 void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   const int64_t outer = g.w.types * g.summed;
   const int64_t ld = wide_ld(outer, g.p.bytes);
@@ -338,7 +340,7 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   }
 }
 
-// Adds the sums over the edges of pairs, and their products.
+// Appends the sums over the edges of pairs and their products, in the variant of the plan.
 void reduce_sums(const GpuKernel& k, const TypedReduceFacts& facts, Reduce& r, StepList& steps) {
   switch (k.variant<TypedReduceWay>(typed_reduce_variants(), facts)) {
     case TypedReduceWay::by_cell:
@@ -350,7 +352,7 @@ void reduce_sums(const GpuKernel& k, const TypedReduceFacts& facts, Reduce& r, S
   }
 }
 
-// Adds sums over the edges of pairs that are a value of the plan.
+// Appends the sums over the edges of pairs of a kernel whose result is these sums.
 void add_pair_sums(const GpuKernel& k, StepList& steps) {
   const auto in = operands<SpmmOperands>(k.kernel);
   const bool dst = k.kernel.direction == Direction::by_dst_pair;

@@ -149,7 +149,8 @@ Step GpuContext::launch(const cuda::Source& source, int64_t blocks, cuda::Launch
 Step GpuContext::launch(const GpuFunction& function, int64_t blocks, cuda::LaunchParams params) {
   cuda::check_params(function.code->source(), params);
   if (blocks <= 0) return [] {};
-  // Copies of the step share the values, so that each launch passes the same list of addresses.
+  // A Step may be copied. All copies share `held`, so the list of addresses is made once and stays
+  // valid.
   struct Held {
     cuda::LaunchParams params;
     std::vector<void*> pointers;

@@ -29,6 +29,9 @@ struct PairRange {
 // Returns the pairs whose vertices lie in a run, by type. Types without pairs are left out.
 std::vector<PairRange> ranges_of(const PairIndex& pairs, int64_t vertex_begin, int64_t vertex_end);
 
+// In the cut_…() functions below, a position is the place of a row among the rows ordered by type;
+// type_ptr says where each type begins.
+
 // The rows of one type within a run of rows ordered by type.
 struct TypeRun {
   int64_t type, begin, end;
@@ -62,7 +65,7 @@ struct SumRange {
   static SumRange of_pairs(int64_t begin, int64_t end) { return {{{0, begin, end, 0}}}; }
   static SumRange of_cells(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end);
 };
-// The same sums as units of work: first pieces of long pairs, then runs of short pairs.
+// The sums of a SumRange as units of work: first pieces of long pairs, then runs of short pairs.
 struct PackedSums {
   // In a piece, `partial` is >= 0. Otherwise `row` is the number of a pair less its row of the
   // result.

@@ -127,7 +127,7 @@ class PatternCounter {
   const GTasks& tasks_;
   Location end_;  // end whose vertices may be frequent
   PartitionArray<int64_t> task_ptr_;
-  PartitionArray<uint32_t> starts_;  // first edge of the gTask of each edge
+  PartitionArray<uint32_t> starts_;  // for each edge, the first edge of its gTask
   PartitionArray<uint8_t> thin_;
   PartitionArray<uint32_t> met_;  // gTasks that each vertex is in; empty if each is in one
 };

@@ -52,8 +52,10 @@ class GpuScores {
   std::vector<std::span<const NodeId>> lists_;
   int64_t classes_;
   int64_t num_vertices_ = 0;
-  std::vector<cuda::ScorePiece> pieces_;  // pieces of each list, and again of the list of the loss
-  std::vector<int64_t> first_;            // first piece of each of these, and the end
+  // The pieces of every list, then once more those of the list that the loss is computed over.
+  std::vector<cuda::ScorePiece> pieces_;
+  // Where each list's pieces begin in pieces_, then those of the loss, then the end.
+  std::vector<int64_t> first_;
   GpuLabels labels_;
   std::shared_ptr<void> vertices_, device_pieces_, device_first_, sums_, totals_;
   GpuFunction rows_, loss_, sum_;

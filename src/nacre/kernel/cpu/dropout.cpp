@@ -155,7 +155,7 @@ void drop_scattered(const PhiloxVector& philox, const Drop& drop, const MicroCal
     const int64_t rows = std::min(group, c.rows - r);
     HWY_ALIGN uint64_t lanes[kBlocks] = {};
     for (int64_t i = 0; i < rows; ++i) {
-      // The numbers of lanes 2i and 2i + 1 are written kBlocks / 2 blocks apart.
+      // run() writes the numbers of lane 2i + 1 kBlocks / 2 blocks behind those of lane 2i.
       lanes[2 * i] = c.position[r + i] * width / 8;
       lanes[2 * i + 1] = lanes[2 * i] + 1;
     }

@@ -59,8 +59,9 @@ class WindowPlanner {
   };
   int64_t entries(int64_t u) const { return view_.entry_end(view_.units[u]); }
 
-  // Takes units while their partial rows fit, and returns where the window ends. Sets `shared` in
-  // the state of each row that several units of the window touch.
+  // Returns the end of the window that begins with unit `begin`. The window takes units until they
+  // have wanted_partials_ partial rows, but at least kWindowUnits units if there are as many. Sets
+  // `shared` in the state of each row that several units of the window touch.
   int64_t window_end(int64_t begin) {
     const auto window = static_cast<uint32_t>(view_.windows.size());
     int64_t partials = 0;

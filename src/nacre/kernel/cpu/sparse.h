@@ -34,8 +34,9 @@ struct RowView {
   Graph graph;
   Direction direction;
   int64_t rows = 0;
-  const int64_t* row_ptr = nullptr;  // entries of each row
-  const NodeId* col = nullptr;       // the other end of each entry
+  // The first entry of each row; behind the last row, the number of entries.
+  const int64_t* row_ptr = nullptr;
+  const NodeId* col = nullptr;  // the other end of each entry
   // In-CSR position of each entry; null if it is the entry's own number.
   const EdgeId* edge_id = nullptr;
   const NodeId* row_vertex = nullptr;  // vertex of each row; null: the row's own number

@@ -134,7 +134,7 @@ ${TILE}  if (unit >= count) return;
     seg.partial = seg.split = -1;
     seg.begin = offsets[unit];
     seg.end = offsets[unit + 1];
-    if (seg.end - seg.begin > longest) return;  // its pieces are listed
+    if (seg.end - seg.begin > longest) return;  // `segments` holds the pieces of this long row
   }
   const i64 row = seg.row;
   i64 length = seg.end - seg.begin;

@@ -36,7 +36,8 @@ template <int V> INLINE void store(float* p, const float* r) {
   else *p = r[0];
 }
 
-// The same of bf16, the upper half of a float; rounded to the nearest, to the even one of two.
+// The functions above again for bf16, which is the upper half of a float. A float is rounded to the
+// nearest bf16; of two that are equally near, to the even one.
 INLINE float widen(u16 x) { return __uint_as_float((u32)x << 16); }
 INLINE void widen2(u32 x, float* r) { r[0] = __uint_as_float(x << 16); r[1] = __uint_as_float(x & 0xffff0000u); }
 INLINE u32 narrow(float x) {
