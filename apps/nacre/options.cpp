@@ -294,8 +294,8 @@ void add_execution_options(Command command, RunConfig& c) {
       .group("Execution");
   command
       .add_option("--precision", c.precision,
-                  "f32; on a GPU also tf32 (matrix products) or bf16 (and rows of 16 or more numbers in memory); with\n"
-                  "--devices also one for each device (tf32,bf16), or auto: tf32, and bf16 on GPUs with too much work")
+                  "f32; on a GPU also tf32 (matrix products) or bf16 (and rows of 16 or more numbers in memory);\n"
+                  "with --devices also one for each device (tf32,bf16), or auto: bf16 on GPUs with too much work")
       .written_as(precisions)
       .show_default()
       .group("Execution");
