@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Compares the time of a step from Python with that of the command line: nacre.train() and a loop
-over nacre.Session.step() against nacre train, with the same plan, in turns.
+"""Compares the time of a step from Python with that of the command line: nacre.train(), a loop
+over nacre.Session.step(), and nacre.train() of the same model written in Python, if there is one,
+against nacre train, with the same plan, in turns.
 
     PYTHONPATH=build/release/python python3 bench/python_overhead.py build/release/nacre
 """
 import argparse
 import json
+import pathlib
 import statistics
 import subprocess
 import tempfile
 import time
 
 import nacre
+
+MODELS = pathlib.Path(__file__).resolve().parent.parent / "python/tests/same_models.py"
 
 
 def main():
@@ -29,11 +33,20 @@ def main():
         nacre.plan(graph, **{**settings, "plan": "auto", "eval_every": None}).save(settings["plan"])
         words = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
         times = {"command line": [], "nacre.train": [], "Session.step": []}
+        written = f"def py_{options.model}(" in MODELS.read_text()
+        if written:
+            times["in Python"] = []
+            # the same plan under the name of the other model
+            plan = pathlib.Path(settings["plan"]).read_text()
+            pathlib.Path(work, "own.json").write_text(plan.replace(f"dfg {options.model}", f"dfg py_{options.model}"))
         for _ in range(options.turns):
             command = [options.program, "train", f"--data={options.data}", *words, "--no-checkpoint", "--json", "-q"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             times["command line"].append(json.loads(done.stdout)["epoch_ms_median"])
             times["nacre.train"].append(nacre.train(graph, **settings).result["epoch_ms_median"])
+            if written:
+                own = nacre.train(graph, **{**settings, "model": f"{MODELS}:py_{options.model}", "plan": f"{work}/own.json"})
+                times["in Python"].append(own.result["epoch_ms_median"])
             session = nacre.Session(graph, **settings)
             steps = []
             for _ in range(options.epochs):

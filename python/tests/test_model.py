@@ -1,6 +1,7 @@
 """Tests models written in Python: the same plans and bits as in C++, files, and mistakes."""
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -10,30 +11,7 @@ from conftest import SMALL, program, weights_bytes, words
 
 import nacre
 
-MODELS = '''
-import nacre
-
-
-@nacre.model(needs_self_loops=True, supports_edge_weight=True)
-def py_gcn(net, options):
-    """graph convolution with symmetric normalisation"""
-    def layer(x, out, last):
-        return net.pull_linear(x, "lin", out, weighting=net.symmetric_norm(x))
-    return nacre.stack_layers(net, options, layer)
-
-
-@nacre.model(needs_self_loops=True, heads=4, activation="elu")
-def py_gat(net, options):
-    def layer(x, out, last):
-        heads = options.out_heads if last else options.heads
-        z = net.split_heads(net.linear(x, "lin", out * heads if last else out, bias=False), heads)
-        score = net.neighbor_apply(net.dot(z, "att_src"), net.dot(z, "att_dst"),
-                                   lambda s, d: net.leaky_relu(s + d, 0.2))
-        share = net.dropout(net.edge_softmax(score), options.attention_dropout)
-        y = net.pull(z, "mix", share)
-        return net.add_bias(net.mean_heads(y) if last else net.merge_heads(y))
-    return nacre.stack_layers(net, options, layer)
-'''
+MODELS = pathlib.Path(__file__).with_name("same_models.py").read_text()
 
 GATED = '''
 import nacre
@@ -163,7 +141,7 @@ def test_files_and_the_command_line(folder):
     ("x = ", [], "wrong.py, line 1: invalid syntax"),
     (MODELS, [], "defines the models py_gcn or py_gat (say which: --model wrong.py:py_gcn)"),
     (MODELS, [":py-gcm"], "unknown model 'py-gcm' (did you mean 'py_gcn'"),
-    (MODELS.replace("lin", "lin", 1).replace("symmetric_norm(x)", "symmetric(x)"), [":py_gcn"], "line 9: AttributeError"),
+    (MODELS.replace("lin", "lin", 1).replace("symmetric_norm(x)", "symmetric(x)"), [":py_gcn"], "line 10: AttributeError"),
     ("import nothing_here", [], "ModuleNotFoundError"),
 ])
 def test_wrong_files(folder, text, arguments, says):
