@@ -17,6 +17,7 @@
 #include "nacre/data/npz_write_arrays.h"
 #include "nacre/train/checkpoint.h"
 #include "options.h"
+#include "run_pictures.h"
 #include "terminal.h"
 #include "vertex_names.h"
 
@@ -58,7 +59,21 @@ std::string result_json(const RecommendSession& session, const TrainResult& r, c
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void say_result(const RecommendSession& session, const TrainResult& r, const RecommendRun& run) {
+// Writes the results and the memory bill as result.json into the run folder, if there is one.
+void write_result(const RecommendSession& session, const std::string& json, const std::string& folder,
+                  const MemoryAccount& account) {
+  if (folder.empty()) return;
+  auto all = nlohmann::ordered_json::parse(json);
+  all["bill"] = nlohmann::ordered_json::parse(account.bill_json());
+  if (!session.device().on_host()) {
+    const auto parts = nlohmann::ordered_json::parse(items_json(session.memory()));
+    all["bill"].push_back({{"phase", "device"}, {"items", parts}});
+  }
+  write_file(folder + "/result.json", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void say_result(const RecommendSession& session, const TrainResult& r, const RecommendRun& run,
+                const MemoryAccount& account) {
   const std::string& folder = run.trainer.run_folder;
   say_interrupted(r, folder);
   const RankingScores& test = session.test_ranking();
@@ -80,7 +95,12 @@ void say_result(const RecommendSession& session, const TrainResult& r, const Rec
     say_line(run.json, fmt::format("last epoch: recall@{} {}, ndcg@{} {} over {}", k, score_text(test.recall), k,
                                    score_text(test.ndcg), counted(test.users, "user")));
   }
-  if (!folder.empty()) say_line(run.json, "run folder: " + printable(folder));
+  say_line(run.json, account.closing_line());
+  if (folder.empty()) return;
+  say_line(run.json, "run folder: " + printable(folder));
+  if (r.interrupted) return;
+  if (const std::string page = write_run_report(folder); !page.empty())
+    say_line(run.json, "report: " + printable(page));
 }
 
 void set_positives(const std::string& text, RecommendOptions& options) {
@@ -109,7 +129,13 @@ void add_recommend_options(Command command, RecommendOptions& options) {
       .group("Training");
 }
 
-TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account) {
+void refuse_several_devices(const RunConfig& config) {
+  if (config.ranks.several())
+    throw UserError("--devices", "recommenders train on one device", "leave out --devices, or use --device");
+}
+
+TrainedRecommender train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account) {
+  refuse_several_devices(run.config);
   RecommendNeeds needs;
   const std::string last_plan = run.trainer.run_folder + "/plan.json";
   if (run.trainer.resume && std::filesystem::exists(last_plan)) needs.resumed_plan = last_plan;
@@ -123,10 +149,11 @@ TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& 
     run.trainer.run_folder = fresh_run_folder("runs", stem + "-" + session.config().model.model);
   }
   const TrainResult result = train(session, run.trainer);
-  say_result(session, result, run);
-  say_line(run.json, account.closing_line());
-  if (run.json) fmt::print("{}\n", result_json(session, result, run.trainer.run_folder, account));
-  return result;
+  const std::string json = result_json(session, result, run.trainer.run_folder, account);
+  write_result(session, json, run.trainer.run_folder, account);
+  if (!run.silent) say_result(session, result, run, account);
+  if (run.json) fmt::print("{}\n", json);
+  return {result, json, run.trainer.run_folder};
 }
 
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config,

@@ -18,17 +18,27 @@ namespace nacre::cli {
 // options of training.
 void add_recommend_options(Command command, RecommendOptions& options);
 
+// Throws UserError if the run is to use several devices, which recommenders cannot.
+void refuse_several_devices(const RunConfig& config);
+
 struct RecommendRun {
   RunConfig config;
   RecommendOptions options;
   TrainerOptions trainer;
   bool no_checkpoint = false;
   bool json = false;
+  bool silent = false;  // whether nothing is printed, because a program embeds the command
 };
 
-// Trains a recommender and prints its results; with --json, the last line of stdout is one JSON
-// object. Chooses `trainer.run_folder` if none is given.
-TrainResult train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
+// A recommender that has been trained.
+struct TrainedRecommender {
+  TrainResult result;
+  std::string json;    // the results, as --json prints them
+  std::string folder;  // the run folder; empty if there is none
+};
+// Trains a recommender. Prints its results unless `run.silent` is set; with --json, the last line
+// of stdout is one JSON object. Chooses `trainer.run_folder` if none is given.
+TrainedRecommender train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
 // A trained recommender, and the memory of the command that uses it.
 struct RecommenderUse {

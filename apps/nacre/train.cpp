@@ -156,8 +156,7 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
 
 // Throws UserError if several devices cannot do what the command asks for.
 void refuse_with_ranks(const TrainCommand& c, const Dataset& dataset) {
-  if (is_recommendation(dataset))
-    throw UserError("--devices", "recommenders train on one device", "leave out --devices, or use --device");
+  if (is_recommendation(dataset)) refuse_several_devices(c.config);
   if (c.processes != nullptr && !c.seeds.empty())
     throw UserError("--seeds", "trains several times, but processes that MPI has started train once",
                     "start one run for each seed with --seed");
@@ -186,10 +185,10 @@ void run_train(TrainCommand& c, const Command& command) {
     return;
   }
   c.recommend.batch_size = c.config.batch_size;
-  const TrainResult result =
+  const TrainedRecommender trained =
       train_recommender(std::move(dataset), {c.config, c.recommend, c.trainer, c.no_checkpoint, c.json}, account);
   write_trace(c);
-  if (result.interrupted) throw Interrupted{result.signal};
+  if (trained.result.interrupted) throw Interrupted{trained.result.signal};
 }
 
 }  // namespace

@@ -109,6 +109,15 @@ def unlabelled(count: int, like: np.ndarray) -> np.ndarray:
     return np.full(shape, -1, np.float64 if like.dtype.kind == "f" else np.int64)
 
 
+def both_ends(value: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the two rows of an array of shape [2, P], or both arrays of a pair, as int64."""
+    rows = value if isinstance(value, (tuple, list)) else to_numpy(value, where)
+    shape = f"length {len(rows)}" if isinstance(rows, (tuple, list)) else f"shape {list(rows.shape)}"
+    if len(rows) != 2 or (isinstance(rows, np.ndarray) and rows.ndim != 2):
+        raise UserError(f"{where}: has the {shape}; an array of shape [2, P] or a pair of arrays is needed")
+    return integers(rows[0], f"{where}[0]"), integers(rows[1], f"{where}[1]")
+
+
 def whole(value: Any, where: str) -> int:
     """Returns `value` as an int. Raises UserError unless it is a whole number below 2^63."""
     try:

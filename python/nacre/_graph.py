@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arrays import chosen, floats, integers, missing, ready, to_numpy, whole
+from ._arrays import both_ends, chosen, floats, integers, missing, ready, to_numpy, whole
 from ._convert import Source, source_of
 from ._core import UserError
 from ._options import words
@@ -53,6 +53,27 @@ class Graph:
         self.node_ids: list[Any] | None = source.node_ids
         self._type_names: list[str] = source.type_names or []
         self._data = _make(source, num_classes, options)
+
+    @classmethod
+    def from_pairs(cls, train: Any, test: Any = None, val: Any = None, *, num_users: int | None = None,
+                   num_items: int | None = None, name: str = "pairs") -> Graph:
+        """Returns a graph of users and items, from which nacre.train() makes a recommender.
+
+        train, test and val are arrays of shape [2, P], or pairs of arrays: the users, and the items
+        that they took. Users are numbered from 0, and so are items. The pairs of test and val are
+        held out of the graph; the recommender is scored by how many of them it finds. The nodes of
+        the graph are all users, then all items.
+
+        num_users, num_items   default: the largest number + 1
+        name                   a word for messages and run folders
+        """
+        parts = {"train": train, "test": test, "val": val}
+        pairs = {part: both_ends(ends, part) for part, ends in parts.items() if ends is not None}
+        if len(pairs) < 2:
+            raise UserError("from_pairs: needs test or val, because a recommender is scored by held-out pairs")
+        counts = [-1 if count is None else whole(count, where)
+                  for count, where in ((num_users, "num_users"), (num_items, "num_items"))]
+        return cls._of(_core.graph_from_pairs(pairs, *counts, _utf8(str(name))))
 
     @classmethod
     def _of(cls, data: _core.GraphData) -> Graph:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterable, Optional, Union
 import numpy as np
 
 from . import _core
+from ._arrays import integers, whole
 from ._convert import imported
 from ._core import UserError
 from ._graph import Graph, graph_of, is_path
@@ -42,6 +43,7 @@ class Run:
         self._temporary = temporary
         self._device = None if device is None else str(device)
         self._models: dict[tuple[str, bool], _core.Predictor] = {}
+        self._recommenders: dict[str, _core.Recommender] = {}
 
     @functools.cached_property
     def metrics(self) -> list[dict[str, Any]]:
@@ -80,12 +82,28 @@ class Run:
         return (scores > 0).astype(np.uint8) if model.multilabel else scores.argmax(axis=1)
 
     def embeddings(self, device: str | None = None) -> np.ndarray:
-        """Returns the input of the last layer of all nodes, float32 [num_nodes, width]."""
-        return self._model(True, device).embeddings()
+        """Returns the input of the last layer of all nodes, float32 [num_nodes, width]; of a
+        recommender, the embeddings of all users and items."""
+        return self._recommender(device).embeddings() if self.recommends else self._model(True, device).embeddings()
 
     def evaluate(self, device: str | None = None) -> dict[str, float]:
-        """Returns the scores train, val and test; NaN for a split that does not exist."""
-        return self._model(False, device).evaluate()
+        """Returns the scores train, val and test; NaN for a split that does not exist. Returns the
+        scores test, val, recall and ndcg of a recommender."""
+        return self._recommender(device).evaluate() if self.recommends else self._model(False, device).evaluate()
+
+    @property
+    def recommends(self) -> bool:
+        """Whether the model is a recommender of items for users."""
+        return "recommend" in self.config
+
+    def recommend(self, users: Any = None, k: int = 20, device: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the k best items of each user that the user has not taken in training, the best
+        first, as two arrays of shape [users, k]: the numbers of the items, counted from 0 (-1 where
+        no item is left), and their scores. `users` are numbers of users; default: all users."""
+        if not self.recommends:
+            raise UserError("recommend: the model predicts classes of nodes (use run.predict())")
+        of = None if users is None else integers(users, "users")
+        return self._recommender(device).best(of, whole(k, "k"))
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns the weights that the run has kept, by name."""
@@ -113,6 +131,13 @@ class Run:
         self._models[place, embeddings] = _core.Predictor(graph, self.folder, place, embeddings)
         return self._models[place, embeddings]
 
+    def _recommender(self, device: str | None) -> _core.Recommender:
+        place = self._place(device)
+        if place not in self._recommenders:
+            graph = None if self.graph is None else self.graph._data
+            self._recommenders[place] = _core.Recommender(graph, self.folder, place)
+        return self._recommenders[place]
+
     def _place(self, device: str | None) -> str:
         """Returns the device that was named now or when the run was loaded, or else the one that
         the run was trained on."""
@@ -130,8 +155,9 @@ class Run:
         place = "" if self._temporary is not None else f" in {self.folder}"
         if not self.result:
             return f"<nacre.Run{place}>"
+        test, val = (self.result.get(f"{part}_acc", self.result.get(part)) for part in ("test", "val"))
         return (f"<nacre.Run of {self.result['model']} on {self.result['data']}: {self.result['epochs']} epochs, "
-                f"{self.result['metric']} test {self.result['test_acc']}, validation {self.result['val_acc']}{place}>")
+                f"{self.result['metric']} test {test}, validation {val}{place}>")
 
 
 def train(graph: Data = None, *, callback: Callback | Iterable[Callback] | None = None, progress: bool = False,
@@ -139,7 +165,8 @@ def train(graph: Data = None, *, callback: Callback | Iterable[Callback] | None 
     """Plans and trains a model, and returns the run.
 
     graph     a Graph, what nacre.load() takes or what Graph() takes; may be left out with resume or
-              config
+              config. From users and items (Graph.from_pairs(), or data with held-out pairs), a
+              recommender is trained.
     callback  a function, or several, called after every epoch with a dictionary: epoch, loss, lr,
               seconds, train, val and test (None unless the epoch was evaluated). If one returns
               False, training ends, and the best weights are kept.

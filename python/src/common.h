@@ -105,6 +105,7 @@ void add_log(nb::module_& m);
 void add_data(nb::module_& m);
 void add_training(nb::module_& m);
 void add_session(nb::module_& m);
+void add_recommender(nb::module_& m);
 void add_sampler(nb::module_& m);
 void add_models(nb::module_& m);
 

@@ -81,6 +81,7 @@ NB_MODULE(_core, m) {
   add_data(m);
   add_training(m);
   add_session(m);
+  add_recommender(m);
   add_sampler(m);
   add_models(m);
 }

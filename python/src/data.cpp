@@ -1,14 +1,18 @@
 // GraphData: data sets made from arrays or read from files, and views of their parts.
 #include <fmt/format.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "account.h"
 #include "common.h"
@@ -16,6 +20,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/machine.h"
+#include "nacre/data/formats/interactions.h"
 #include "nacre/data/native.h"
 #include "nacre/data/node_data.h"
 #include "nacre/graph/costs.h"
@@ -227,6 +232,52 @@ GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   return made;
 }
 
+// Returns pairs of users and items in the type that data sets store.
+Interactions interactions_of(const Ids& users, const Ids& items, const std::string& where) {
+  require_size(where, rows_of(items.shape(0)), rows_of(users.shape(0)), "pairs");
+  Interactions pairs;
+  pairs.num_users = largest(users) + 1;
+  pairs.num_items = largest(items) + 1;
+  if (std::max(pairs.num_users, pairs.num_items) > kMostNodes)
+    throw UserError(where, "holds a number that is too large", "number users and items from 0");
+  pairs.user = node_ids(users, pairs.num_users, where + "[0]");
+  pairs.item = node_ids(items, pairs.num_items, where + "[1]");
+  return pairs;
+}
+
+// Makes the data of a recommender. Pairs for validation are held out like those for testing.
+GraphData from_pairs(const std::map<std::string, std::pair<Ids, Ids>>& pairs, int64_t num_users, int64_t num_items,
+                     const std::string& name) {
+  refuse_after_fork();
+  std::map<std::string, Interactions> parts;
+  int64_t users = std::max<int64_t>(0, num_users), items = std::max<int64_t>(0, num_items);
+  for (const auto& [part, ends] : pairs) {
+    parts[part] = interactions_of(ends.first, ends.second, part);
+    users = std::max(users, parts[part].num_users);
+    items = std::max(items, parts[part].num_items);
+  }
+  if (num_users >= 0 && users > num_users)
+    throw UserError("num_users", fmt::format("is {}, but the pairs name the user {}", num_users, users - 1));
+  if (num_items >= 0 && items > num_items)
+    throw UserError("num_items", fmt::format("is {}, but the pairs name the item {}", num_items, items - 1));
+  Interactions& train = parts["train"];
+  train.num_users = users;
+  train.num_items = items;
+  Interactions val = std::move(parts["val"]);
+  const GilRelease release;
+  GraphData made;
+  made.in_memory = true;
+  made.spec = "memory:" + name;
+  Dataset& data = made.dataset;
+  data = interactions_dataset(std::move(train), std::move(parts["test"]), "train");
+  data.name = name;
+  for (NodeId& item : val.item) item = static_cast<NodeId>(item + users);
+  data.val_edges = {std::move(val.user), std::move(val.item), {}};
+  validate(data, kHere);
+  data = complete_dataset(std::move(data), kHere, made.load);
+  return made;
+}
+
 GraphData load(const std::vector<std::string>& words) {
   refuse_after_fork();
   const cli::DataRequest request(words, cli::DataAre::to_be_read);
@@ -360,6 +411,8 @@ void add_data(nb::module_& m) {
   m.def("count_nodes", &count_nodes, nb::arg("parts"), "Returns the number of nodes of the graph of these parts.");
   m.def("graph_from_parts", &from_parts, nb::arg("parts"), nb::arg("words"),
         "Makes a data set from arrays. Arrays of the right type and layout are not copied.");
+  m.def("graph_from_pairs", &from_pairs, nb::arg("pairs"), nb::arg("num_users"), nb::arg("num_items"), nb::arg("name"),
+        "Makes the data of a recommender from the pairs train, test and val.");
   m.def("restore", &restored, nb::arg("path"), nb::arg("name"),
         "Reads a file of GraphData.save() and gives the graph this name. The file may be removed then.");
   m.def("load", &load, nb::arg("words"), "Reads a data set; the words are options of the command line.");

@@ -34,7 +34,8 @@ class OwnLoop {
     cli::TrainRequest request(all, cli::DataAre::in_memory);
     cli::TrainCommand& settings = request.settings();
     if (is_recommendation(graph.dataset))
-      throw UserError(graph.dataset.name, "has users and items, for which Python has no training yet");
+      throw UserError(graph.dataset.name, "has users and items, which a loop of your own cannot train on",
+                      "use nacre.train()");
     request.check_data(graph.dataset);
     if (settings.config.shuffle == "adaptive")
       throw UserError("shuffle='adaptive'",

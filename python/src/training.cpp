@@ -24,6 +24,8 @@
 #include "nacre/train/trainer.h"
 #include "nacre/train/vertex_model.h"
 #include "options.h"
+#include "recommend.h"
+#include "stored_run.h"
 #include "train_result.h"
 
 namespace nacre::python {
@@ -53,21 +55,6 @@ std::function<bool(const EpochReport&)> after_epoch(const nb::object& call) {
   };
 }
 
-// Returns the data of a run, and reads them if the program has not passed any.
-Dataset data_of(const GraphData* graph, RunConfig& config) {
-  if (graph == nullptr) return load_dataset(config.data, config.load);
-  config.data = graph->spec;
-  config.load = graph->load;
-  return graph->dataset;
-}
-
-void refuse_recommendation(const Dataset& dataset) {
-  if (is_recommendation(dataset)) {
-    throw UserError(dataset.name, "has users and items, for which Python has no training yet",
-                    "train with the command line: python -m nacre train");
-  }
-}
-
 // Records a timeline until the end of the scope, if a file is given.
 class Timeline {
  public:
@@ -88,17 +75,39 @@ class Timeline {
   std::string file_;
 };
 
-// Says what a run is for. Python programs hold memory of their own, and may hold the data already.
-RunPurpose purpose_of(const GraphData* graph, bool trains, int64_t loaded = 0) {
-  return {.trains = trains, .loaded = loaded, .embedded = true, .data_in_memory = graph != nullptr};
-}
-
 struct Trained {
   std::string result;                  // the results as JSON text
   std::string folder;                  // path of the run folder
   nb::object stopped_by = nb::none();  // the exception that a signal handler has raised
   GraphData graph;
 };
+
+// Trains a model of nodes, and sets the results and the run folder of `trained`.
+void train_on_nodes(Dataset dataset, cli::TrainCommand& settings, cli::MemoryAccount& account, const Timeline& timeline,
+                    Trained& trained) {
+  const auto session = make_session(std::move(dataset), settings.config, cli::needs_of(settings, ""));
+  cli::show_session(*session);
+  account.present(session->host());
+  cli::take_first_weights(settings, *session);
+  session->start();
+  const TrainResult result = train(*session, settings.trainer);
+  timeline.write();
+  trained.folder = settings.trainer.run_folder;
+  trained.result = cli::train_result_json(*session, result, trained.folder, account);
+  cli::write_result(*session, trained.result, trained.folder, account);
+}
+
+// Trains a recommender, and sets the results and the run folder of `trained`.
+void train_on_pairs(Dataset dataset, cli::TrainCommand& settings, cli::MemoryAccount& account, const Timeline& timeline,
+                    Trained& trained) {
+  settings.recommend.batch_size = settings.config.batch_size;
+  cli::RecommendRun run{.config = settings.config, .options = settings.recommend, .trainer = settings.trainer};
+  run.silent = true;
+  const cli::TrainedRecommender done = cli::train_recommender(std::move(dataset), run, account);
+  timeline.write();
+  trained.folder = done.folder;
+  trained.result = done.json;
+}
 
 Trained train_model(const GraphData* graph, const std::vector<std::string>& words, const nb::object& call) {
   refuse_after_fork();
@@ -116,22 +125,13 @@ Trained train_model(const GraphData* graph, const std::vector<std::string>& word
     const Timeline timeline(settings.trace);
     cli::MemoryAccount account(settings.config, purpose_of(graph, true, cli::loaded_bytes(settings)));
     Dataset dataset = data_of(graph, settings.config);
-    refuse_recommendation(dataset);
     request.check_data(dataset);
     if (graph != nullptr)
       trained.graph = *graph;
     else
       trained.graph = {dataset, settings.config.data, settings.config.load, false};
-    const auto session = make_session(std::move(dataset), settings.config, cli::needs_of(settings, ""));
-    cli::show_session(*session);
-    account.present(session->host());
-    cli::take_first_weights(settings, *session);
-    session->start();
-    const TrainResult result = train(*session, settings.trainer);
-    timeline.write();
-    trained.folder = settings.trainer.run_folder;
-    trained.result = cli::train_result_json(*session, result, trained.folder, account);
-    cli::write_result(*session, trained.result, trained.folder, account);
+    const auto train_on = is_recommendation(dataset) ? train_on_pairs : train_on_nodes;
+    train_on(std::move(dataset), settings, account, timeline, trained);
   }
   trained.stopped_by = interrupt.exception();
   return trained;
@@ -143,25 +143,18 @@ class Predictor {
  public:
   Predictor(const GraphData* graph, const std::string& path, const std::string& device, bool embeddings) {
     refuse_after_fork();
-    RunConfig config;
-    config.device = cli::device_name(device);
     const GilRelease release;
-    cli::apply_execution(config);
-    const TrainedModel trained = read_trained_model(path);
-    apply_config_json(trained.config_json, trained.file, config);
-    if (graph == nullptr && config.data.starts_with("memory:")) {
-      throw UserError(path, "was trained on a graph of a Python program, which is not stored with it",
-                      "give the graph: nacre.load_run(path, graph)");
-    }
-    cli::MemoryAccount account(config, purpose_of(graph, false, trained.bytes()));
-    Dataset dataset = data_of(graph, config);
-    refuse_recommendation(dataset);
+    StoredRun run(graph, path, device);
+    cli::MemoryAccount account(run.config, purpose_of(graph, false, run.trained.bytes()));
+    Dataset dataset = data_of(graph, run.config);
+    if (is_recommendation(dataset))
+      throw UserError(path, "recommends items and has no scores of classes", "use run.recommend()");
     SessionNeeds needs;
     needs.training = false;
     needs.embeddings = embeddings;
-    session_ = make_session(std::move(dataset), config, needs);
+    session_ = make_session(std::move(dataset), run.config, needs);
     account.present(session_->host());
-    load_weights(trained.read_weights(), trained.file, session_->parameters());
+    load_weights(run.trained.read_weights(), run.trained.file, session_->parameters());
     session_->start();
   }
 

@@ -1,0 +1,30 @@
+// What running and using a model have in common: the data, the purpose that the memory bill knows,
+// and a run that was stored.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common.h"
+#include "nacre/train/bill.h"
+#include "nacre/train/trained_model.h"
+
+namespace nacre::python {
+
+// Returns the data of a run, and reads them if the program has not passed any.
+Dataset data_of(const GraphData* graph, RunConfig& config);
+
+// Says what a run is for. Python programs hold memory of their own, and may hold the data already.
+RunPurpose purpose_of(const GraphData* graph, bool trains, int64_t loaded = 0);
+
+// A run whose weights are used again.
+struct StoredRun {
+  // Reads the settings of the run at `path`; its model will compute on `device`. Throws UserError
+  // if the run was trained on a graph of a Python program and no graph is given.
+  StoredRun(const GraphData* graph, const std::string& path, const std::string& device);
+
+  RunConfig config;
+  TrainedModel trained;
+};
+
+}  // namespace nacre::python
