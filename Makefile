@@ -36,10 +36,10 @@ configure_python = @if scripts/python_env.sh; then \
 	cmake --preset $(1) -DNACRE_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/python/env/bin/python; fi
 compile = cmake --build --preset $(1) --parallel $(JOBS)
 
-.PHONY: help deps build demo test stress memory-test bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example guides python wheel wheel-test install clean
+.PHONY: help deps build demo test stress memory-test browser-check bench peers lint format asan races fuzz emulate kernels gpu-bundle gpu-test example guides python wheel wheel-test install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install missing packages
 	@scripts/install_deps.sh
@@ -67,6 +67,9 @@ stress: test ## option matrix, memory bills, failing system calls, the emulated 
 
 memory-test: build ## 200 random runs against their memory bills
 	NACRE_MEMORY_RUNS=200 python3 -B tests/apps/memory_test.py $(NACRE) RandomRuns
+
+browser-check: build ## pages of nacre report in Chromium, on the screen and printed; PICTURES=FOLDER keeps what it saw
+	python3 -B tests/apps/browser_check.py $(NACRE) $(PICTURES)
 
 bench: build ## epoch times beside PyTorch Geometric, where that is installed (make peers)
 	python3 bench/peers/run.py --nacre $(NACRE) $(BENCH)

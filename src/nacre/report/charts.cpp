@@ -12,7 +12,7 @@ namespace nacre {
 namespace {
 
 constexpr double kWidth = 480, kHeight = 260;
-constexpr double kLeft = 58, kRight = 12, kTop = 12, kBottom = 40;
+constexpr double kLeft = 70, kRight = 12, kTop = 12, kBottom = 40;
 constexpr size_t kColours = 8;  // style.cpp defines c0 to c7
 
 // An axis that maps values to the picture.
@@ -153,17 +153,21 @@ std::string line_chart(const LineChart& chart, size_t most_points) {
       svg, kTop, kHeight - kBottom, legend(names));
 }
 
+double StackedBar::sum() const {
+  double sum = 0;
+  for (const BarPart& part : parts) sum += part.value;
+  return sum;
+}
+
 std::string bar_chart(const BarChart& chart) {
   if (chart.bars.empty()) return "";
   std::vector<std::string> names;
   double longest = 0;
   for (const StackedBar& bar : chart.bars) {
-    double sum = 0;
     for (const BarPart& part : bar.parts) {
-      sum += part.value;
       if (std::find(names.begin(), names.end(), part.name) == names.end()) names.push_back(part.name);
     }
-    longest = std::max(longest, sum);
+    longest = std::max(longest, bar.sum());
   }
   std::string rows;
   for (const StackedBar& bar : chart.bars) {
@@ -172,13 +176,15 @@ std::string bar_chart(const BarChart& chart) {
       const auto colour = std::find(names.begin(), names.end(), part.name) - names.begin();
       words += part.name + " " + part.label + ", ";
       if (part.value <= 0 || longest <= 0) continue;
-      parts += fmt::format(R"(<span class="part c{}" style="width:{:.3f}%" title="{}: {}"></span>)",
-                           colour % static_cast<int64_t>(kColours), 100 * part.value / longest, xml_text(part.name),
-                           xml_text(part.label));
+      parts += fmt::format(
+          R"(<data class="part c{}" style="width:{:.3f}%" value="{}" data-from="{}" title="{}: {}"></data>)",
+          colour % static_cast<int64_t>(kColours), 100 * part.value / longest, part.value, xml_text(part.from),
+          xml_text(part.name), xml_text(part.label));
     }
     if (!words.empty()) words.resize(words.size() - 2);
-    rows += fmt::format(R"(<dt>{}</dt><dd><span class="bar" role="img" aria-label="{}">{}</span> <span>{}</span></dd>)",
-                        xml_text(bar.name), xml_text(words), parts, xml_text(bar.label));
+    rows += fmt::format(
+        R"(<dt>{}</dt><dd><span class="bar" role="img" aria-label="{}">{}</span> <data value="{}" data-from="{}">{}</data></dd>)",
+        xml_text(bar.name), xml_text(words), parts, bar.sum(), xml_text(bar.from), xml_text(bar.label));
   }
   return fmt::format(R"(<figure class="bars"><figcaption>{}</figcaption><dl>{}</dl>{}</figure>)", xml_text(chart.title),
                      rows, legend(names));

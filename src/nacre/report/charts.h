@@ -25,17 +25,21 @@ struct BarPart {
   std::string name;  // parts of the same name have the same colour in all bars
   double value = 0;
   std::string label;  // the figure as people read it
+  std::string from;   // where the value comes from (page.h)
 };
 struct StackedBar {
   std::string name;
   std::string label;  // the sum as people read it
+  std::string from;   // where the sum comes from
   std::vector<BarPart> parts;
+  double sum() const;
 };
 struct BarChart {
   std::string title;
   std::vector<StackedBar> bars;
 };
-// Returns a figure with horizontal stacked bars and their legend; empty if there are no bars.
+// Returns a figure with horizontal stacked bars and their legend; empty if there are no bars. Each
+// bar and each part of it is an element <data>, as page.h says. Parts that are zero are not drawn.
 std::string bar_chart(const BarChart& chart);
 
 // Returns round numbers that cover [low, high], about `count` of them, for the marks of an axis.

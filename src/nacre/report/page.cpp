@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "nacre/report/sections.h"
 
 namespace nacre {
@@ -13,17 +16,34 @@ struct Section {
   std::string (*html)(const RunRecords& runs);
 };
 
+// About as many bytes are the frame of the page, and the notes on pictures that are missing.
+constexpr size_t kMostFrameBytes = 40'000;
+
 constexpr Section kSections[] = {
     {"results", "Results", results_section},
     {"curves", "Curves", curves_section},
     {"time", "Time", time_section},
     {"memory", "Memory", memory_section},
-    {"step", "A step", step_section},
+    {"step", "A step", nullptr},  // step_section() takes the room that the others leave
     {"kernels", "Kernels", kernels_section},
     {"epochs", "Epochs", epochs_section},
     {"settings", "Settings", settings_section},
     {"warnings", "Warnings", warnings_section},
 };
+
+// Returns the HTML of all sections; it is empty for those that have nothing to show.
+std::vector<std::string> sections_of(const RunRecords& runs) {
+  std::vector<std::string> all;
+  size_t bytes = std::string_view(kReportStyle).size() + std::string_view(kReportScript).size() + kMostFrameBytes;
+  for (const Section& section : kSections) {
+    all.push_back(section.html != nullptr ? section.html(runs) : "");
+    bytes += all.back().size();
+  }
+  for (size_t s = 0; s < all.size(); ++s) {
+    if (kSections[s].html == nullptr) all[s] = step_section(runs, kMostPageBytes - std::min(kMostPageBytes, bytes));
+  }
+  return all;
+}
 
 std::string title_of(const RunRecords& runs) {
   std::string names;
@@ -35,12 +55,13 @@ std::string title_of(const RunRecords& runs) {
 
 std::string report_page(const std::vector<RunRecord>& runs) {
   std::string contents, body;
-  for (const Section& section : kSections) {
-    const std::string html = section.html(runs);
-    if (html.empty()) continue;
+  const std::vector<std::string> sections = sections_of(runs);
+  for (size_t s = 0; s < sections.size(); ++s) {
+    const Section& section = kSections[s];
+    if (sections[s].empty()) continue;
     contents += fmt::format("<li><a href=\"#{}\">{}</a></li>", section.id, section.title);
     body += fmt::format("<section aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n{2}</section>\n", section.id,
-                        section.title, html);
+                        section.title, sections[s]);
   }
   const std::string title = html_text(title_of(runs));
   return fmt::format(

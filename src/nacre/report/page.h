@@ -12,9 +12,14 @@ namespace nacre {
 // The most runs that a page compares.
 inline constexpr size_t kMostReportedRuns = 16;
 
+// Pictures of plans and steps are left out if the page would have more bytes with them.
+inline constexpr size_t kMostPageBytes = 2'000'000;
+
 // Returns the page. Every figure of a run stands in an element <data> whose attribute `value` is
 // the number as the file has it, and whose attribute `data-from` names the run, the file and the
-// place.
+// place, for example "0:result.json:test_acc". In a place, * means the sum of all values there:
+// "0:metrics.jsonl:*:seconds". The words plus and minus stand between places whose values are added
+// or subtracted. The widths of bars and the points of curves are drawn from the same values.
 std::string report_page(const std::vector<RunRecord>& runs);
 
 }  // namespace nacre

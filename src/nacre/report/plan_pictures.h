@@ -1,17 +1,16 @@
-// This file draws the pictures of a plan in a report: which kernel reads what another kernel has
-// written, and when the kernels of a step run.
+// This file draws the pictures of a plan in a report: the operations of its DFG, which kernel reads
+// what another kernel has written, and when the kernels of a step run.
 #pragma once
 
-#include <string>
-
 #include "nacre/report/run_record.h"
+#include "nacre/report/svg_parts.h"
 
 namespace nacre {
 
-// These functions return figures for the page. They return an empty text if the record of the run
-// lacks what a figure needs, or if the run has more than 300 kernels.
-std::string kernel_graph(const RunRecord& run);
-std::string step_timeline(const RunRecord& run);
-std::string partition_picture(const RunRecord& run);
+// These functions draw a run, or say why they cannot.
+Picture step_timeline(const RunRecord& run);
+Picture partition_picture(const RunRecord& run);
+Picture kernel_graph(const RunRecord& run);
+Picture dfg_picture(const RunRecord& run);
 
 }  // namespace nacre

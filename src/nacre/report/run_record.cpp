@@ -87,18 +87,47 @@ void read_metrics(const std::string& path, RunRecord& run) {
   }
 }
 
-// Returns what each node of the DFG's text computes, by its number: "%3 = matmul(%1, %2) : …".
-std::map<int64_t, std::string> operations_of(const std::string& dfg) {
-  std::map<int64_t, std::string> operations;
+// Returns the number in a text of digits; -1 if the text is not one.
+int64_t number_of(const std::string& digits) {
+  if (digits.empty() || digits.size() > 9 || !std::all_of(digits.begin(), digits.end(), ::isdigit)) return -1;
+  return std::stoll(digits);
+}
+
+// Returns the part of a text from `begin` to the first of the characters `ends` or to its end.
+std::string part_of(const std::string& text, size_t begin, const char* ends) {
+  return text.substr(begin, text.find_first_of(ends, begin) - begin);
+}
+
+// Returns the numbers in "(%1, %2)".
+std::vector<int64_t> inputs_of(const std::string& line) {
+  std::vector<int64_t> inputs;
+  const size_t end = std::min(line.find(')'), line.size());
+  const size_t begin = std::min(line.find('('), end);
+  for (size_t at = line.find('%', begin); at < end; at = line.find('%', at + 1)) {
+    if (const int64_t number = number_of(part_of(line, at + 1, ",)")); number >= 0) inputs.push_back(number);
+  }
+  return inputs;
+}
+
+// Returns the nodes of the DFG's text, in which a line is "%3 = matmul(%1, %2) : v0[8] …".
+std::vector<OperationRecord> operations_of(const std::string& dfg) {
+  std::vector<OperationRecord> operations;
   std::istringstream lines(dfg);
   std::string line;
   while (std::getline(lines, line)) {
     const size_t equals = line.find(" = ");
     if (!line.starts_with("%") || equals == std::string::npos) continue;
-    const std::string digits = line.substr(1, equals - 1);
-    if (digits.empty() || digits.size() > 9 || !std::all_of(digits.begin(), digits.end(), ::isdigit)) continue;
-    const size_t begin = equals + 3;
-    operations[std::stoll(digits)] = line.substr(begin, line.find_first_of("( ", begin) - begin);
+    const int64_t number = number_of(line.substr(1, equals - 1));
+    if (number < 0) continue;
+    OperationRecord record;
+    record.number = number;
+    record.line = line;
+    record.operation = part_of(line, equals + 3, "( ");
+    const size_t type = line.find(" : "), name = line.find(" name=");
+    if (type != std::string::npos) record.shape = part_of(line, type + 3, " ");
+    if (name != std::string::npos) record.leaf = part_of(line, name + 6, " ");
+    record.inputs = inputs_of(line);
+    operations.push_back(std::move(record));
   }
   return operations;
 }
@@ -106,7 +135,9 @@ std::map<int64_t, std::string> operations_of(const std::string& dfg) {
 void read_plan(const std::string& path, RunRecord& run) {
   const auto plan = parse_json<json>(read_file(path), path);
   if (!plan.is_object() || !plan.contains("kernels") || !plan.at("kernels").is_array()) return;
-  const std::map<int64_t, std::string> operations = operations_of(text(plan, "dfg"));
+  run.operations = operations_of(text(plan, "dfg"));
+  std::map<int64_t, std::string> operations;
+  for (const OperationRecord& operation : run.operations) operations.emplace(operation.number, operation.operation);
   for (const json& k : plan.at("kernels")) {
     const auto index = static_cast<int64_t>(&k - &plan.at("kernels").front());
     if (!k.is_object()) continue;
@@ -117,6 +148,7 @@ void read_plan(const std::string& path, RunRecord& run) {
     kernel.floor_bytes = number(k, "floor_bytes");
     kernel.flops = number(k, "flops");
     kernel.once = k.contains("once") && k.at("once").is_boolean() && k.at("once").get<bool>();
+    kernel.nodes = nodes(k, "nodes");
     kernel.reads = nodes(k, "reads");
     kernel.writes = nodes(k, "writes");
     const double root = number(k, "root");

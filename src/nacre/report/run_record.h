@@ -24,11 +24,22 @@ struct RankRecord {
 struct KernelRecord {
   int64_t index = 0;  // position in the list "kernels" of plan.json
   std::string operation, kind, why;
+  std::vector<int64_t> nodes;  // numbers of the DFG nodes that it computes
   double floor_bytes = 0, flops = 0;
   // These are the mean time in a step and the least possible time. They are negative if unknown.
   double ms = -1, floor_ms = -1;
   std::vector<int64_t> reads, writes;  // numbers of DFG nodes
   bool once = false;                   // whether the kernel runs once instead of in every step
+};
+
+// A node of the DFG from plan.json: an operation, an input or a parameter.
+struct OperationRecord {
+  int64_t number = 0;
+  std::string line;       // as the DFG's text has it: "%3 = matmul(%1, %2) : v0[8]"
+  std::string operation;  // "matmul"
+  std::string shape;      // "v0[8]"
+  std::string leaf;       // name of an input or parameter; empty for operations
+  std::vector<int64_t> inputs;
 };
 
 struct PhaseRecord {
@@ -49,6 +60,7 @@ struct RunRecord {
   std::vector<RankRecord> ranks;
   std::vector<PhaseRecord> bill;  // the memory bill from result.json
   std::vector<KernelRecord> kernels;
+  std::vector<OperationRecord> operations;
   std::vector<std::string> warnings;
   std::string partition_svg;  // the picture partition.svg; empty if there is none
 

@@ -10,14 +10,13 @@
 #include "nacre/base/log.h"
 #include "nacre/base/printable.h"
 #include "nacre/report/charts.h"
-#include "nacre/report/plan_pictures.h"
 
 namespace nacre {
 namespace {
 
 // All runs together have at most so many points in a line chart and rows in a table of epochs.
-constexpr size_t kMostPoints = 4000, kMostRows = 800;
-constexpr size_t kMostKernels = 200;
+constexpr size_t kMostPoints = 4000, kMostRows = 500;
+constexpr size_t kMostKernels = 200, kMostRankBars = 128;
 
 // Returns a figure: `value` is the number as the file has it, `shown` is what people read, `from`
 // is where it comes from.
@@ -56,6 +55,7 @@ struct ResultRow {
   const char* key;
   const char* setting;  // key in config.json; may be null
   std::string (*shown)(double value);
+  const char* recommender = nullptr;  // key in the result.json of recommenders; null: the same
 };
 
 std::string plain(double value) { return fmt::format("{:.6g}", value); }
@@ -67,9 +67,12 @@ constexpr ResultRow kResults[] = {
     {"model", "model", "model.model", nullptr},
     {"data", "data", "data.data", nullptr},
     {"metric", "metric", "training.metric", nullptr},
-    {"test", "test_acc", nullptr, plain},
-    {"validation", "val_acc", nullptr, plain},
+    {"test", "test_acc", nullptr, plain, "test"},
+    {"validation", "val_acc", nullptr, plain, "val"},
     {"training", "train_acc", nullptr, plain},
+    {"recall on the test pairs, last epoch", "last_recall", nullptr, plain},
+    {"NDCG on the test pairs, last epoch", "last_ndcg", nullptr, plain},
+    {"users with test pairs", "users", nullptr, plain},
     {"best epoch", "best_epoch", nullptr, plain},
     {"epochs", "epochs", nullptr, plain},
     {"last loss", "loss", nullptr, plain},
@@ -88,10 +91,12 @@ constexpr ResultRow kResults[] = {
 };
 
 std::string result_cell(const RunRecords& runs, const RunRecord& run, const ResultRow& row) {
-  const std::string value = run.result(row.key);
+  const bool recommends = row.recommender != nullptr && run.result(row.key).empty();
+  const std::string key = recommends ? row.recommender : row.key;
+  const std::string value = run.result(key);
   if (!value.empty() && value != "null") {
     const std::optional<double> number = row.shown == nullptr ? std::nullopt : as_number(value);
-    const std::string from = origin(runs, run, std::string("result.json:") + row.key);
+    const std::string from = origin(runs, run, "result.json:" + key);
     return figure(value, number ? row.shown(*number) : value, from);
   }
   if (row.setting == nullptr || run.setting(row.setting).empty()) return "";
@@ -178,30 +183,48 @@ std::string bill_table(const RunRecords& runs, const RunRecord& run) {
 
 // Returns where the seconds of a run went: planning, the steps of all epochs, and the rest of
 // training (evaluation, checkpoints).
-StackedBar time_bar(const RunRecord& run) {
+StackedBar time_bar(const RunRecords& runs, const RunRecord& run) {
   double steps = 0;
   for (const EpochRecord& epoch : run.epochs) steps += std::isnan(epoch.seconds) ? 0 : epoch.seconds;
-  StackedBar bar{run.name, "", {}};
-  double sum = 0;
-  const auto add = [&](const char* name, double value) {
+  StackedBar bar{run.name, "", origin(runs, run, ""), {}};
+  const auto add = [&](const char* name, double value, const std::string& places) {
     if (!(value > 0)) return;
-    bar.parts.push_back({name, value, human_seconds(value)});
-    sum += value;
+    bar.from += (bar.parts.empty() ? "" : " plus ") + places;
+    bar.parts.push_back({name, value, human_seconds(value), origin(runs, run, places)});
   };
-  add("planning", as_number(run.result("plan_s")).value_or(0));
-  add("steps", steps);
-  add("evaluation and files", as_number(run.result("seconds")).value_or(0) - steps);
-  bar.label = human_seconds(sum);
+  const std::string of_steps = "metrics.jsonl:*:seconds";
+  add("planning", as_number(run.result("plan_s")).value_or(0), "result.json:plan_s");
+  add("steps", steps, of_steps);
+  add("evaluation and files", as_number(run.result("seconds")).value_or(0) - steps,
+      "result.json:seconds minus " + of_steps);
+  bar.label = human_seconds(bar.sum());
   return bar;
 }
 
-StackedBar rank_bar(const RunRecord& run, size_t number) {
+StackedBar rank_bar(const RunRecords& runs, const RunRecord& run, size_t number) {
   const RankRecord& rank = run.ranks[number];
-  const double sum = rank.computing + rank.communication + rank.waiting;
-  StackedBar bar{fmt::format("{}, rank {}", run.name, number), human_seconds(sum), {}};
-  bar.parts = {{"computing", rank.computing, human_seconds(rank.computing)},
-               {"communication", rank.communication, human_seconds(rank.communication)},
-               {"waiting", rank.waiting, human_seconds(rank.waiting)}};
+  StackedBar bar{fmt::format("{}, rank {}", run.name, number), "", origin(runs, run, ""), {}};
+  const auto add = [&](const char* name, double value, const char* key) {
+    const std::string place = fmt::format("metrics.jsonl:*:ranks:{}:{}", number, key);
+    bar.from += (bar.parts.empty() ? "" : " plus ") + place;
+    bar.parts.push_back({name, value, human_seconds(value), origin(runs, run, place)});
+  };
+  add("computing", rank.computing, "computing_s");
+  add("communication", rank.communication, "communication_s");
+  add("waiting", rank.waiting, "waiting_s");
+  bar.label = human_seconds(bar.sum());
+  return bar;
+}
+
+StackedBar memory_bar(const RunRecords& runs, const RunRecord& run, size_t number) {
+  const PhaseRecord& phase = run.bill[number];
+  const std::string place = fmt::format("result.json:bill:{}:", number);
+  StackedBar bar{runs.size() == 1 ? phase.name : run.name + ", " + phase.name,
+                 bytes_text(phase.bytes()),
+                 origin(runs, run, place + "*"),
+                 {}};
+  for (const auto& [what, bytes] : phase.items)
+    bar.parts.push_back({what, bytes, bytes_text(bytes), origin(runs, run, place + what)});
   return bar;
 }
 
@@ -307,11 +330,7 @@ std::string memory_section(const RunRecords& runs) {
   BarChart chart{"memory of the process in each phase", {}};
   std::string tables;
   for (const RunRecord& run : runs) {
-    for (const PhaseRecord& phase : run.bill) {
-      StackedBar bar{runs.size() == 1 ? phase.name : run.name + ", " + phase.name, bytes_text(phase.bytes()), {}};
-      for (const auto& [what, bytes] : phase.items) bar.parts.push_back({what, bytes, bytes_text(bytes)});
-      chart.bars.push_back(std::move(bar));
-    }
+    for (size_t p = 0; p < run.bill.size(); ++p) chart.bars.push_back(memory_bar(runs, run, p));
     if (!run.bill.empty()) tables += bill_table(runs, run);
   }
   return chart.bars.empty() ? "" : bar_chart(chart) + "\n" + tables;
@@ -320,26 +339,18 @@ std::string memory_section(const RunRecords& runs) {
 std::string time_section(const RunRecords& runs) {
   BarChart whole{"where the time of a run went", {}};
   BarChart ranks{"where the time of the ranks went", {}};
+  const size_t most = std::max<size_t>(4, kMostRankBars / runs.size());
+  std::string notes;
   for (const RunRecord& run : runs) {
-    if (StackedBar bar = time_bar(run); !bar.parts.empty()) whole.bars.push_back(std::move(bar));
-    for (size_t r = 0; r < run.ranks.size(); ++r) ranks.bars.push_back(rank_bar(run, r));
+    if (StackedBar bar = time_bar(runs, run); !bar.parts.empty()) whole.bars.push_back(std::move(bar));
+    const size_t shown = std::min(most, run.ranks.size());
+    for (size_t r = 0; r < shown; ++r) ranks.bars.push_back(rank_bar(runs, run, r));
+    if (shown < run.ranks.size()) {
+      notes += fmt::format("<p class=\"note\">{}: the first {} of {} ranks; metrics.jsonl has them all.</p>\n",
+                           html_text(run.name), shown, run.ranks.size());
+    }
   }
-  return bar_chart(whole) + bar_chart(ranks);
-}
-
-std::string step_section(const RunRecords& runs) {
-  std::string html;
-  size_t drawn = 0;
-  for (const RunRecord& run : runs) {
-    const std::string pictures = step_timeline(run) + kernel_graph(run) + (drawn < 2 ? partition_picture(run) : "");
-    if (pictures.empty()) continue;
-    // The pictures of a run that is compared with others are folded away, because they are large.
-    html += runs.size() == 1
-                ? pictures
-                : fmt::format("<details><summary>{}</summary>{}</details>\n", html_text(run.name), pictures);
-    drawn += run.partition_svg.empty() ? 0 : 1;
-  }
-  return html;
+  return bar_chart(whole) + bar_chart(ranks) + notes;
 }
 
 std::string kernels_section(const RunRecords& runs) {

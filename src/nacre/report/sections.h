@@ -15,15 +15,17 @@ using RunRecords = std::vector<RunRecord>;
 // element or attribute.
 std::string html_text(const std::string& text);
 
-std::string results_section(const RunRecords& runs);   // shows the main figures of all runs side by
-                                                       // side
-std::string curves_section(const RunRecords& runs);    // shows losses and scores over epochs as
-                                                       // charts
-std::string epochs_section(const RunRecords& runs);    // shows losses and scores over epochs as
-                                                       // tables
-std::string memory_section(const RunRecords& runs);    // shows the memory bill
-std::string time_section(const RunRecords& runs);      // shows where the time went
-std::string step_section(const RunRecords& runs);      // shows pictures of the plan and of a step
+std::string results_section(const RunRecords& runs);  // shows the main figures of all runs side by
+                                                      // side
+std::string curves_section(const RunRecords& runs);   // shows losses and scores over epochs as
+                                                      // charts
+std::string epochs_section(const RunRecords& runs);   // shows losses and scores over epochs as
+                                                      // tables
+std::string memory_section(const RunRecords& runs);   // shows the memory bill
+std::string time_section(const RunRecords& runs);     // shows where the time went
+// Shows pictures of the plan and of a step that take at most so many bytes together, and says which
+// ones are missing.
+std::string step_section(const RunRecords& runs, size_t most_bytes);
 std::string kernels_section(const RunRecords& runs);   // shows the kernels and their floors
 std::string settings_section(const RunRecords& runs);  // shows all settings
 std::string warnings_section(const RunRecords& runs);

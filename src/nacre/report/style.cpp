@@ -47,9 +47,11 @@ svg .c1 { stroke-dasharray: 7 3; } svg .c2 { stroke-dasharray: 2 3; } svg .c3 { 
 svg .c4 { stroke-dasharray: 12 4; } svg .c5 { stroke-dasharray: 4 4; } svg .c6 { stroke-dasharray: 1 4; }
 .picture { margin: 1rem 0; }
 .picture svg { max-width: none; }
+.picture .scroll { max-height: 90vh; overflow: auto; }
 .picture img { width: min(100%, 640px); height: auto; background: #fff; }
 svg text { fill: var(--ink); font-size: 13px; }
-svg .box { fill: var(--band); stroke: var(--soft); }
+svg .box { fill: var(--band); stroke: var(--soft); rx: 4px; }
+svg .own { fill: currentColor; }
 svg .box.once { stroke-dasharray: 4 3; }
 svg .link { fill: none; stroke: var(--soft); }
 svg .time { fill: var(--c0); opacity: 0.45; }
@@ -57,6 +59,7 @@ svg .floor { fill: var(--c0); }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; padding: 0; margin: 0.3rem 0; font-size: 0.9rem; }
 .key { display: inline-block; width: 0.9rem; height: 0.9rem; background: currentColor; border-radius: 2px; margin-right: 0.35rem;
   vertical-align: -0.1rem; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+pre { margin: 0; font: 0.85rem/1.4 ui-monospace, monospace; }
 .readout { min-height: 1.5em; margin: 0; font-size: 0.9rem; color: var(--soft); }
 .bars dl { display: grid; grid-template-columns: minmax(6rem, auto) 1fr; gap: 0.35rem 0.8rem; margin: 0; }
 .bars dt { overflow-wrap: anywhere; }
@@ -78,9 +81,17 @@ p.note { color: var(--soft); margin: 0.3rem 0; }
   :root { --paper: #fff; --ink: #000; --soft: #333; --rule: #999; --band: #eee; --link: #000; }
   body { font-size: 10pt; max-width: none; padding: 0; }
   nav, .skip, .readout, .controls { display: none; }
-  figure, tr { break-inside: avoid; }
-  h2, h3 { break-after: avoid; }
+  figure, tr, p.note { break-inside: avoid; }
+  h2, h3, figcaption, p.note, summary { break-after: avoid; }
   .charts { grid-template-columns: 1fr 1fr; }
+  .scroll, .picture .scroll { overflow: visible; max-width: none; max-height: none; }
+  .picture svg { max-width: 100%; }
+  .picture svg.page { max-height: 220mm; }
+  table { font-size: 8pt; }
+  th, td, thead th, th.n { white-space: normal; overflow-wrap: anywhere; padding-right: 0.5rem; }
+  td.n, td.w { white-space: nowrap; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 7pt; }
+  tr.differs > * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 )css";
 
