@@ -7,25 +7,25 @@
 namespace nacre {
 
 struct Blocks::LazyCover {
-  explicit LazyCover(Graph whole) : graph(std::move(whole)) {}
+  explicit LazyCover(Graph whole) : graph_(std::move(whole)) {}
   const EdgeCover& get() {
-    const std::lock_guard lock(mutex);
-    if (!cover) cover = cover_edges(graph);
-    return *cover;
+    const std::lock_guard lock(mutex_);
+    if (!cover_) cover_ = cover_edges(graph_);
+    return *cover_;
   }
   void drop() {
-    const std::lock_guard lock(mutex);
-    cover.reset();
+    const std::lock_guard lock(mutex_);
+    cover_.reset();
   }
   int64_t bytes() {
-    const std::lock_guard lock(mutex);
-    return cover ? cover->bytes() : 0;
+    const std::lock_guard lock(mutex_);
+    return cover_ ? cover_->bytes() : 0;
   }
 
  private:
-  Graph graph;
-  std::mutex mutex;  // of `cover`; other threads wait while one makes the halves
-  std::optional<EdgeCover> cover;
+  Graph graph_;
+  std::mutex mutex_;  // of cover_; other threads wait while one makes the halves
+  std::optional<EdgeCover> cover_;
 };
 
 Blocks Blocks::full(const Graph& graph, int layers) {

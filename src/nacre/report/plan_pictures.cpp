@@ -48,6 +48,7 @@ std::vector<Spot> layout(size_t count, const std::vector<Link>& links) {
   for (const Link& link : links) row[link.to] = std::max(row[link.to], row[link.from] + 1);
   std::vector<size_t> used(count + 1, 0);
   std::vector<Spot> spots;
+  spots.reserve(count);
   for (const size_t r : row) spots.push_back(spot_at(used[r]++, r));
   return spots;
 }
