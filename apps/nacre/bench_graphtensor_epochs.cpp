@@ -36,7 +36,9 @@ struct Measured {
 constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
                                   "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 
-// Measures the variants, which take turns in training the same session.
+// Times epochs of one session with each of the loader's settings (LoaderVariant). The settings take
+// turns, one epoch each per round. Times of the first round are dropped, because it allocates
+// memory.
 std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph, const RunConfig& config,
                               const std::vector<LoaderVariant>& variants) {
   std::vector<Measured> measured(variants.size());
@@ -47,7 +49,7 @@ std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph,
     for (size_t v = 0; v < variants.size(); ++v) {
       session.load_with(variants[v].options);
       const EpochTimes times = run_epoch(session, epoch, bench.options().batches);
-      if (round > 0) measured[v].add(times);  // the first round allocates memory
+      if (round > 0) measured[v].add(times);
       ++epoch;
     }
   }

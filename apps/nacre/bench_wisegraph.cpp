@@ -197,7 +197,9 @@ void add_bench_wisegraph(Command bench) {
   command.add_option("--out", o.out, "folder for CSV, JSON and SVG files").show_default();
   command.add_flag("--cost-model", c->cost_model, "measure how well the cost model ranks plans and predicts kernels");
   command.add_flag("--outliers", c->outliers, "Fig. 19: time kernels that run outliers separately, and like the rest");
-  command.add_flag("--dkp", c->dkp, "measure for many sizes whether GCN's order of sum and product is chosen well");
+  command.add_flag("--dkp", c->dkp,
+                   "GCN with 3 widths of features and 3 hidden sizes: find by timing whether the planner chooses the\n"
+                   "faster order of summing neighbours and multiplying by weights");
   command.add_flag("--partition", c->partition, "measure the time to partition twin:reddit, by size and table");
   command.callback([c, command] { run_wisegraph(*c, command); });
 }

@@ -285,7 +285,7 @@ static std::string precisions(const std::string& text) {
 }
 
 void add_execution_options(Command command, RunConfig& c) {
-  command.add_option("--device", c.device, "auto, cpu, cuda, cuda:1 or cuda:0@32 (32 multiprocessors of it)")
+  command.add_option("--device", c.device, "auto, cpu, cuda, cuda:1 or cuda:0@32 (32 multiprocessors of GPU 0)")
       .written_as(device_name)
       .show_default()
       .group("Execution");

@@ -102,7 +102,9 @@ Bill bill_for(const PartitionCommand& c, const DataSizes& sizes, bool symmetric)
   return bill;
 }
 
-// Shows the bill before the data are read, and refuses what cannot fit in any case.
+// Shows the bill before the data are read. Refuses a graph that would not fit even if every edge
+// had its reverse, which takes the least memory; require_room() checks the other graphs after they
+// have been read.
 void present_bill(const PartitionCommand& c) {
   const std::optional<DataSizes> sizes = data_sizes(c.config.data, c.config.load);
   if (!sizes || !sizes->counted) return;

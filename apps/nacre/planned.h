@@ -20,8 +20,8 @@ class Planned {
   VertexModel& model() const { return *model_; }
   // Returns null if the run has mini-batches or several devices.
   Session* whole() const { return whole_; }
-  // Returns null if the run has no mini-batches. If it has several devices, this is the session of
-  // rank 0.
+  // Returns the session of mini-batches; null if the run is on the whole graph. With several
+  // devices, it is the session of rank 0.
   BatchSession* batches() const { return batches_; }
   // Returns null if the run has one device or mini-batches.
   RankedSession* several() const { return several_; }

@@ -182,7 +182,10 @@ void add_profile(Command app) {
   command.without({"--prefetch", "--shuffle", "--staleness", "--schedule", "--norm-samples", "--features-on",
                    "--feature-budget", "--placement", "--locality", "--host-rows", "--feature-type", "--sample-on",
                    "--host-budget", "--pack", "--pack-folder", "--no-subtasks", "--no-relax", "--no-stream"});
-  command.add_option("--device", c->config.device, "cpu, auto, cuda, cuda:1 or cuda:0@32")
+  command
+      .add_option("--device", c->config.device,
+                  "the device to measure: cpu, cuda, cuda:1, cuda:0@32 (32 multiprocessors of GPU 0),\n"
+                  "or auto (a GPU if there is one)")
       .written_as(device_name)
       .show_default();
   command.add_option("--seconds", c->seconds, "measure for about this many seconds; with --data the default is 20")

@@ -67,6 +67,7 @@ int run() {
   config.model.hidden = 16;
   config.epochs = 200;
   config.device = "cpu";
+  // {}: the default SessionNeeds, for training and evaluation
   const std::unique_ptr<nacre::VertexModel> session = nacre::make_session(communities(), config, {});
   session->start();
   nacre::TrainerOptions options;

@@ -237,7 +237,8 @@ def _ends(holder: Any, what: str) -> tuple[Any, Any, Any]:
         return src, dst, entries if weight is None else weight
     edges = to_numpy(index, "edge_index")
     if edges.ndim != 2 or edges.shape[0] != 2:
-        raise UserError(f"edge_index: {what} has one of the shape {list(edges.shape)} instead of [2, number of edges]")
+        raise UserError(f"edge_index: that of {what} has the shape {list(edges.shape)}, but it needs two rows, "
+                        "[2, number of edges] (give sources in row 0 and destinations in row 1)")
     return edges[0], edges[1], weight
 
 

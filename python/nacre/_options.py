@@ -69,7 +69,7 @@ def words(command: str, options: dict[str, Any]) -> list[str]:
         elif name == "--set" and isinstance(value, dict):
             result += [f"--set={knob}={text(number)}" for knob, number in value.items()]
         elif not text(value):
-            raise UserError(f"{name}: {value!r} is not a value (leave the option out, or give None)")
+            raise UserError(f"{name}: {value!r} is empty (give a value, or leave the option out)")
         else:
             result.append(f"{name}={text(value)}")
     return result

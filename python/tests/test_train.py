@@ -93,7 +93,7 @@ def test_values_of_options(graph):
     assert run.config["training"]["class_weights"] == "1,2,0.5" and run.config["model"]["layers"] == 3
     assert "--fanout" in nacre.train.options()
     for empty in ("", []):  # the option after --fanout must not become its value
-        with pytest.raises(nacre.UserError, match="--fanout: .* is not a value"):
+        with pytest.raises(nacre.UserError, match="--fanout: .* is empty"):
             nacre.train(graph, fanout=empty, **SMALL)
 
 

@@ -128,7 +128,7 @@ TEST(DfgText, ErrorsNameTheLine) {
       {"%2 = param : p[2] init=magic name=w2", "unknown initialiser 'magic'"},
       {"%2 = param : p[2] state=yes name=w2", "state must be 1"},
       {"%2 = param : p[2]", "a leaf needs a name"},
-      {"%2 = param : p[2] name=x", "two leaves are named 'x'"},
+      {"%2 = param : p[2] name=x", "two parameters or inputs are named 'x'"},
       {"%2 = param : p[0] name=w2", "dims must be positive"},
       {"%2 = input : v0[4611686018427387904,4] name=y", "too many elements"},
       {"%2 = input : v0[99999999999999999999] name=y", "bad number"},

@@ -42,7 +42,7 @@ struct DeviceTraits {
   GpuPart part;
   int64_t shared_bytes = 0;  // the most shared memory that one block of threads can have
   int64_t l2_bytes = 0;
-  int64_t memory_bytes = 0;           // free when the device was opened
+  int64_t memory_bytes = 0;           // bytes of memory that were free when the device was opened
   GemmType products = GemmType::f32;  // how matrix products treat their operands
   VariantRates rates;                 // nominal (cost/nominal.h), or measured by `nacre profile`
   bool tune = false;                  // whether variants may be timed on the device

@@ -129,7 +129,10 @@ PerformanceModel PerformanceModel::parse(const std::string& json, const std::str
   }
   if (!(model.shortest_ > 0 && model.shortest_ <= model.longest_)) throw UserError(where, "has impossible times");
   if (model.regressor_->columns() != static_cast<int64_t>(model.columns_.size())) {
-    throw UserError(where, "has another number of features than its regressor");
+    throw UserError(where,
+                    fmt::format("is damaged: it names {} features, but its predictor was fitted to {}",
+                                model.columns_.size(), model.regressor_->columns()),
+                    "learn the model again with nacre bench nugnn --figures t7");
   }
   if (model.target_ == StepTarget::ratio && counted_column(model.columns_) < 0) {
     throw UserError(where, fmt::format("has no feature \"{}\"", kCountedSeconds));

@@ -17,17 +17,17 @@ namespace nacre {
 
 struct ShareDevice {
   std::string name;
-  int64_t memory_bytes = 0;          // the most that a part may take
+  int64_t memory_bytes = 0;          // the most bytes that a part may take
   double link_bytes_per_second = 0;  // 0: sending takes no time
-  double latency_seconds = 0;        // seconds for each peer and step
+  double latency_seconds = 0;        // seconds that each peer of a part adds to a step
 };
 
 // A part of the graph, as the cut made it.
 struct PartLoad {
   std::vector<double> features;  // what the predictor reads
   int64_t memory_bytes = 0;      // bytes that training takes on the device
-  double sent_bytes = 0;         // sent and received in a step
-  int peers = 0;                 // parts that the device exchanges rows with
+  double sent_bytes = 0;         // bytes of rows that the part exchanges with others in a step
+  int peers = 0;                 // number of other parts with which rows are exchanged in a step
 };
 
 // Cuts the graph by shares, which add up to 1. A device of share 0 gets an empty part.
@@ -39,11 +39,11 @@ struct ShareOptions {
   std::vector<double> first;  // first shares, of any scale; empty: equal shares
   int cuts = 10;              // the most cuts for one set of devices
   double balance = 0.02;      // the search ends if no device is this much slower than the mean
-  // A set of fewer devices must be faster by this share of the time; otherwise no device is left
-  // out.
+  // Devices are only left out if a step of the others is shorter by this share of its time.
   double worthwhile = 0.005;
 };
 
+// Seconds of a step of one part.
 struct PartTime {
   double compute = 0;
   double communicate = 0;

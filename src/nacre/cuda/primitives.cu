@@ -69,7 +69,8 @@ cudaError_t sort_pairs(TemporaryMemory& temporary, SortBuffers<uint64_t>& buffer
 
 cudaError_t inclusive_sum(TemporaryMemory& temporary, const uint32_t* in, int64_t* out, int64_t n,
                           cudaStream_t stream) {
-  // The sums have the type of the initial value.
+  // CUB adds in the type of the initial value plus an element. int64_t{0} makes the sums 64 bits
+  // wide; InclusiveSum would add in the 32 bits of the input and could overflow.
   return cub::DeviceScan::InclusiveScanInit(temporary.memory, temporary.bytes, in, out, ::cuda::std::plus<>{},
                                             int64_t{0}, n, stream);
 }

@@ -221,7 +221,10 @@ void ExternalSort<Edge>::read_at(const Part& part, int64_t first, int64_t count,
   while (left > 0) {
     const ssize_t n = pread(fd_, p, static_cast<size_t>(std::min<int64_t>(left, 64 << 20)), offset);
     if (n < 0 && errno == EINTR) continue;
-    if (n == 0) throw RuntimeError(path_, "was cut off by another program");
+    if (n == 0)
+      throw RuntimeError(path_,
+                         "this temporary file was shortened by another program while edges were sorted "
+                         "(start the conversion again)");
     if (n < 0) fail(path_, "cannot read");
     p += n;
     offset += n;

@@ -15,8 +15,8 @@ class MappedFile {
  public:
   // Throws UserError if the path cannot be read or is not a regular file.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
-  // Offers the same interface over a copy of bytes in memory. `name` stands for the path in
-  // messages.
+  // Returns a MappedFile that holds a copy of these bytes instead of a mapping, so that readers of
+  // files can read from memory. Messages show `name` where they would show the path.
   static std::shared_ptr<const MappedFile> from_bytes(std::span<const std::byte> bytes, std::string name);
 
   MappedFile(const MappedFile&) = delete;

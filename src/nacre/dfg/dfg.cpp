@@ -49,7 +49,9 @@ std::string type_text(const ValueType& type) {
 NodeRef Dfg::add(Node node) {
   node.type = infer_type(*this, node, size());
   if (node.op == Op::input || node.op == Op::param) {
-    if (find_leaf(node.name) >= 0) throw UserError("dfg", "two leaves are named '" + node.name + "'");
+    if (find_leaf(node.name) >= 0)
+      throw UserError("model", "two parameters or inputs are named '" + node.name + "'",
+                      "give each of them a name of its own");
   }
   nodes_.push_back(std::move(node));
   return size() - 1;

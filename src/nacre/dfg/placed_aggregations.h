@@ -38,7 +38,9 @@ struct PlaceCounts {
   int halos = 0;  // number of exchanges of rows of halos
 };
 PlaceCounts count_places(const Dfg& dfg, const RankViews& views);
-// Returns a sentence with these numbers; empty if ranks always exchange rows of halos.
+// Returns a sentence for the user with the numbers of count_places(): how many sums are done in
+// columns or at the owners of sources, and how often rows are exchanged. The text is empty if no
+// layer or direction was placed in columns or as sums.
 std::string place_text(const RankPlacement& placement, const Dfg& dfg, const RankViews& views);
 
 }  // namespace nacre

@@ -117,9 +117,9 @@ class Executor {
   struct Action {
     size_t kernel;
     Step step;
-    bool last;        // false for the first half of a communication and for the early part of a
-                      // kernel
-    bool recordable;  // by the back end
+    bool last;        // whether the action completes its kernel: false for the first half of a
+                      // communication and for the early part of a kernel
+    bool recordable;  // whether the back end can record it
   };
 
   std::shared_ptr<const Plan> plan_;

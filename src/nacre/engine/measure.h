@@ -20,10 +20,11 @@ class KernelTimer {
               int64_t memory = std::numeric_limits<int64_t>::max())
       : blocks_(blocks), backend_(std::move(backend)), bind_(std::move(bind)), memory_(memory) {}
 
-  // Returns the seconds of one run; -1 if the plan does not fit in memory.
+  // Returns the seconds of one run of a kernel; -1 if the plan does not fit in memory.
   double operator()(const Plan& plan, size_t kernel);
-  // Runs all kernels of a step once, one after another; the state of the model does not change. Two
-  // plans may take turns.
+  // Runs all kernels of a step once, one after another, and returns the sum of their seconds; -1 if
+  // the plan does not fit in memory. The state of the model does not change. The executors of the
+  // last two plans are kept, so two plans can be timed in turn.
   double step(const Plan& plan);
 
  private:

@@ -83,7 +83,9 @@ class Blocks {
   int end_layer() const { return cover_layers().exist() ? cover_layers().at_src + 2 : num_layers(); }
   // Returns the number of rows on all ranks together.
   int64_t total_rows(Space space) const { return links_ && !is_whole(space) ? links_->total_rows(space) : rows(space); }
-  // Returns which layers of these blocks are graphs other than the rank's own edges.
+  // Returns the numbers of the layers that hold the graph of all ranks and the rank's reversed
+  // edges (-1 for one that does not exist), with the rank's number and the shares. Without other
+  // ranks, both are -1.
   RankViews views() const;
   // Returns whether a space belongs to the layer of reversed edges.
   bool is_reversed(Space space) const { return reversed_ >= 0 && space.layer >= reversed_; }

@@ -24,6 +24,9 @@ namespace {
 
 constexpr double kCloseLimit = 5;  // seconds that the end of a connection may take
 constexpr auto kAskAgain = std::chrono::microseconds(50);
+constexpr const char* kClosed =
+    "this process closed its connection between GPUs, because a rank or NCCL itself had failed; the first error "
+    "message of the run names the cause";
 
 // The functions of NCCL that this file calls, found in libnccl.so.2 at run time.
 struct Functions {
@@ -144,7 +147,7 @@ class NcclLink final : public DeviceLink {
   DeviceEvent exchange(const std::vector<LinkMessage>& sends, const std::vector<LinkMessage>& receives,
                        const DeviceEvent& ready) override {
     const std::lock_guard lock(mutex_);
-    if (given_up_ || comm_ == nullptr) throw RuntimeError("NCCL", "the connection was given up");
+    if (given_up_ || comm_ == nullptr) throw RuntimeError("NCCL", kClosed);
     stream_.use();
     stream_.wait_for(ready);
     check(functions().group_start(), "ncclGroupStart");
@@ -190,7 +193,7 @@ class NcclLink final : public DeviceLink {
   void settle(ncclResult_t code, const char* call, double seconds) {
     const double until = now_seconds() + seconds;
     while (code == ncclInProgress) {
-      if (given_up_) throw RuntimeError("NCCL", "the connection was given up");
+      if (given_up_) throw RuntimeError("NCCL", kClosed);
       if (now_seconds() > until)
         throw RuntimeError("NCCL", fmt::format("{}: other ranks do not answer for more than {} s", call, seconds));
       std::this_thread::sleep_for(kAskAgain);

@@ -1,5 +1,5 @@
-// Algorithm 1 of the paper spreads rows over devices that read each other's memory. Only files of
-// this room include this header.
+// Algorithm 1 of the paper on data placement (DP3) spreads rows over devices that read each other's
+// memory. Only files of this room include this header.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ namespace nacre {
 // device has: the copy that is read least to the row that is read most, as long as the new row is
 // read more than `alpha` times as often as the copy. One copy of each row stays. In a round, all
 // copies of one row but one are replaced, first on the devices whose new rows are read least.
-// Rule 1 is the case of one device.
+// Rule 1 of the paper is the case of one device.
 std::vector<Array<NodeId>> spread_rows(const Array<NodeId>& order, std::span<const float> reads,
                                        std::span<const int64_t> capacity, double alpha);
 

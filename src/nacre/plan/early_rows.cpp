@@ -65,7 +65,8 @@ class Waiting {
     const int64_t early = rows();
     if (!walks_edges(k_.kind)) return ratio(early, walked_rows(plan_, k_, blocks_));
     const Graph& graph = blocks_.layer(walked_layer(dfg_, k_));
-    // An edge and a row cost about the same.
+    // The work of a kernel that walks edges is counted as its rows plus their edges, because a row
+    // and an edge cost about the same time.
     return ratio(graph.row_ptr()[early] + early, graph.num_edges() + graph.num_dst());
   }
 

@@ -15,7 +15,7 @@ struct GatherProduct {
   NodeRef x = -1;
   Attr end = Attr::none;         // src or dst
   bool pair = false;             // x is on the (vertex, type) pairs of that end
-  std::vector<NodeRef> factors;  // edge values with fewer elements per row
+  std::vector<NodeRef> factors;  // values of edges that scale the row; they have fewer dimensions
 };
 
 // The expression that is summed over edges: index(x)·W[type]·factors.
@@ -25,7 +25,9 @@ struct TypedProduct {
   std::vector<NodeRef> factors;  // factors with one scalar per edge, inside and outside the product
 };
 
-// If nothing matches, the result is empty and `why` says what did not fit.
+// Each function below compares the expression that computes a value with the form that one
+// hand-written kernel can compute. If the expression has another form, the result is empty, and
+// `why` says what differs.
 std::optional<GatherProduct> match_gather(const Dfg& dfg, NodeRef edge_value, std::string* why);
 std::optional<TypedProduct> match_typed(const Dfg& dfg, NodeRef edge_value, std::string* why);
 

@@ -44,8 +44,11 @@ struct PlanRequest {
 
 struct PlanAnswer {
   Plan plan;
-  SearchResult search;           // empty unless searched now
-  std::string source;            // searched, cached, rules, file, given
+  SearchResult search;  // empty unless searched now
+  // How the plan was found: searched (just now), cached (an earlier search, from the plan cache),
+  // rules, file (`--plan FILE`, or the plan of a resumed run) or given (by name, such as `--plan
+  // vertex`).
+  std::string source;
   std::vector<Dropped> dropped;  // what the backward pass computes again
 };
 

@@ -23,7 +23,8 @@ namespace nacre {
 // it cannot be measured (no memory).
 using Measure = std::function<double(const Plan& plan, size_t kernel)>;
 
-// Returns the seconds of a whole step. Two plans may take turns.
+// Returns the measured seconds of one whole step of a plan, negative if it does not fit into
+// memory. The search may call it for two plans in turn, to compare them under the same conditions.
 using MeasureStep = std::function<double(const Plan& plan)>;
 
 struct NamedOptions {

@@ -74,7 +74,12 @@ int check_subgraph(const SampleOptions& options) {
 int check_options(const Graph& graph, const SampleOptions& options) {
   if (graph.num_src() != graph.num_dst()) throw UserError("sampling", "the graph is itself a block");
   for (int64_t v = 0; v < graph.num_nodes(); ++v) {
-    if (graph.in_degree(v) > INT64_C(0xFFFFFFFF)) throw UserError("sampling", "a node has 2^32 in-edges or more");
+    if (graph.in_degree(v) > INT64_C(0xFFFFFFFF)) {
+      throw UserError("sampling",
+                      "node " + std::to_string(v) +
+                          " has more than 4,294,967,295 edges that lead to it, which samplers cannot count",
+                      "remove repeated edges");
+    }
   }
   if (options.weighted) check_weights(graph);
   if (!options.type_fanout.empty()) check_types(graph, options);

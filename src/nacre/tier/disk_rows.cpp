@@ -260,8 +260,9 @@ void DiskRows::plan_batches() {
 std::vector<DiskRows::Job> DiskRows::plan_group(int64_t known, bool packs) {
   std::vector<Job> group;
   planner_->take_neighbours(!packs);
-  // The group ends if one more batch as large as the last one would not fit into the memory of
-  // packing.
+  // Adds batches to the group until another batch with lists as long as those of the last one would
+  // exceed the memory for the lists of packed rows (list_bytes()). Without packing, the group is
+  // one batch.
   int64_t bytes = 0, last = 0;
   for (; planned_ < known && (group.empty() || (packs && bytes + last <= list_bytes(pack_))); ++planned_) {
     look_ahead(known);

@@ -25,8 +25,8 @@ namespace nacre {
 
 struct TrainState {
   int epoch = 0;        // number of epochs done
-  int64_t batch = 0;    // number of batches of the next epoch done
-  double loss_sum = 0;  // sum of the losses of those batches
+  int64_t batch = 0;    // number of batches done in the epoch that follows them
+  double loss_sum = 0;  // sum of the losses of these batches
   int64_t step = 0;     // number of training steps done
   uint64_t seed = 0;
   // best validation score so far (-1: none yet)

@@ -37,7 +37,7 @@ class RankInputs {
   // Frees the values that none of these plans reads. The plans that were compared before may have
   // read more.
   void keep_only(const std::vector<const Plan*>& plans);
-  // Returns the bytes of the features, and of all other inputs.
+  // Return the bytes of the features, and the bytes of all other inputs.
   int64_t feature_bytes() const;
   int64_t other_bytes() const;
   // Returns the data of the own vertices: labels, targets and splits, with the rank's numbers of

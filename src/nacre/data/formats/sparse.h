@@ -1,4 +1,5 @@
-// Sparse matrices as SciPy stores them, in archives and in pickles.
+// Reads the sparse matrices that SciPy stores in .npz archives and in pickles, and turns them into
+// edges or dense tensors.
 #pragma once
 
 #include <cstdint>

@@ -67,11 +67,11 @@ struct SumRange {
 };
 // The sums of a SumRange as units of work: first pieces of long pairs, then runs of short pairs.
 struct PackedSums {
-  // In a piece, `partial` is >= 0. Otherwise `row` is the number of a pair less its row of the
-  // result.
+  // An item with `partial` >= 0 is a piece of a long pair. Any other item is a run of short pairs:
+  // unless the sums go to cells, that of pair p goes to row p − `row` of the result.
   std::vector<cuda::Segment> items;
   std::vector<cuda::SplitRow> rows;  // pairs that are in pieces
-  std::vector<uint32_t> zeros;       // rows of the result without a pair
+  std::vector<uint32_t> zeros;       // with cells: rows of the result that belong to no pair
   int64_t num_partials = 0;
 };
 PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);

@@ -79,15 +79,16 @@ class PartitionWork {
     PartitionArray<uint64_t> keys;  // keys of 64 bits if `wide`, otherwise of 32
     bool wide = false;
   };
-  // Returns `order` (0, 1, 2 … if it is null) sorted by the fields, which must fit into one word.
+  // Returns the positions of the edges in `order` (0, 1, 2 … if it is null), sorted by the edges'
+  // fields. All fields of an edge must fit into one word.
   Sorted sort_by(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, const uint32_t* order);
-  // For each place, the nearest places before and after it that have the same value. `after` is
-  // empty unless requested.
+  // For each position, the nearest positions before and after it whose edges have the same values
+  // of the fields. `after` is empty unless link() is asked for it.
   struct Links {
     PartitionArray<uint32_t> before, after;
   };
   Links link(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, bool after);
-  // Returns count + 1 elements: the sum of the ones before each place, and the sum of all.
+  // Returns count + 1 elements: element i is the sum of the first i of `ones`, which are 0 or 1.
   PartitionArray<int64_t> sums(const PartitionArray<uint32_t>& ones, int64_t count);
 
   void bound_by_runs(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, int64_t limit,

@@ -13,7 +13,9 @@ namespace {
 constexpr int64_t kWindowFloats = 512 << 10;
 constexpr int64_t kWindowUnits = 8;
 
-// Cuts the units into windows and decides where the runs of each unit go.
+// Cuts the list of units (GTaskView::Unit) into windows. For each run, which is a row's consecutive
+// entries in a unit, it decides whether they are summed into the row itself or into a partial row
+// of the unit.
 class WindowPlanner {
  public:
   WindowPlanner(GTaskView& view, const NodeId* row)

@@ -70,8 +70,8 @@ struct LstmView {
   };
   std::vector<Round> rounds;
   Array<NodeId> sum_row;       // vertex of each sum
-  Array<int64_t> sum_ptr;      // number of sums + 1
-  Array<NodeId> sum_work_row;  // workspace rows, as many as edges
+  Array<int64_t> sum_ptr;      // first place of each sum in sum_work_row, and the end
+  Array<NodeId> sum_work_row;  // the workspace rows that each sum adds up, one for each edge
 
   int64_t z_rows() const { return options.on_edges ? by_dst->graph.num_edges() : by_dst->graph.num_src(); }
   // Returns the edge (in-CSR position) of a sequence's first step; the edges of its other steps

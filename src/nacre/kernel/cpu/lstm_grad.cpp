@@ -11,7 +11,7 @@
 namespace nacre::cpu {
 namespace {
 
-// The buffers of all workers; each array has `workers` equal parts.
+// The buffers of all workers; each array has `workers` equal parts. H is the hidden width.
 struct Workspace {
   float* packed;
   float* packed_t;
@@ -25,7 +25,7 @@ struct Workspace {
   float* dh;  // max_rows × H
   float* dc;
   float* dw;         // [H, 4H]: partial sum of the worker
-  float* pad_gates;  // max_rows × 4H, only if sequences are padded
+  float* pad_gates;  // max_rows × 4H; allocated only if sequences are padded
   float* pad_h;      // max_rows × H
 };
 

@@ -7,7 +7,7 @@
 
 namespace nacre::cuda {
 
-inline constexpr int64_t kMomentsColumns = 32;  // columns of a block
+inline constexpr int64_t kMomentsColumns = 32;  // columns that one block of threads sums
 
 // Returns the number of runs of rows. It is at least one, so that the sums over no rows are 0.
 int64_t moments_runs(int64_t rows);

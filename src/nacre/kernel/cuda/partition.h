@@ -87,10 +87,12 @@ NACRE_PARAMS(FreshValuesParams, (const u32* __restrict__, before), (const u32* _
 Source fresh_values();
 NACRE_PARAMS(TallyParams, (const i64* __restrict__, sums), (const i64* __restrict__, task_ptr), (i64, tasks),
              (i64, limit), (u8* __restrict__, thin), (u64* __restrict__, result));
-// Counts the distinct values of each gTask: the difference of `sums` at its two ends or, if `sums`
-// is null, the number of its edges. result[0] is the largest count, result[1 + b] the number of
-// gTasks with at least 2^b and fewer than 2^(b+1) values. thin[t] = 1 if gTask t has fewer than
-// half of `limit` values; with limit 0, none has.
+// Tallies how many distinct values of an attribute the gTasks have. `sums` has the running sums of
+// the flags of fresh_values(), so gTask t has sums[task_ptr[t + 1]] − sums[task_ptr[t]] values. If
+// `sums` is null, every edge has a value of its own, and edges are counted. result[0] becomes the
+// largest count, and result[1 + b] the number of gTasks with at least 2^b and fewer than 2^(b+1)
+// values. thin[t] is set to 1 if gTask t has fewer than half of `limit` values; with limit 0, no
+// flag is set.
 Source tally();
 NACRE_PARAMS(OftenMetParams, (const u32* __restrict__, counts), (const u32* __restrict__, ids), (i64, least),
              (u32* __restrict__, flags), (i64, count));

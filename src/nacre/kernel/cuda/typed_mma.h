@@ -21,10 +21,12 @@ struct TypedProduct {
   // by the matrix of its type, and the products are summed.
   int64_t cells = 0;
   int64_t shared_bytes = 0;  // bytes of shared memory that a block may have
-  // A block keeps its columns of the matrix in shared memory. Long runs then read them only once.
+  // Whether a block of threads keeps its columns of the matrix in shared memory, so that long runs
+  // read them only once.
   bool resident = false;
-  // With cells only: the own row of a position times a matrix of its own is one more product of the
-  // sum, and the tail runs on the sum while it is in registers (product_tail.h).
+  // If not null (allowed with cells only), one more product is added to the sum of each position:
+  // the position's own row times a matrix that belongs to no type. This program then runs on the
+  // sum while it is in registers (product_tail.h).
   const RowProgram* tail = nullptr;
 };
 // Returns false if not even two stages fit, or if the program of the tail cannot run on the result.

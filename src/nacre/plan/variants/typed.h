@@ -20,7 +20,7 @@ struct PairCounts {
   int64_t vertices = 0;  // number of vertices at that end
   int64_t pairs = 0;
   int64_t types = 0;  // number of edge types
-  // Returns whether every (vertex, type) cell has a number of 32 bits.
+  // Returns whether 32 bits suffice to number the cells, one for each vertex and type.
   bool has_cells() const;
 };
 
@@ -71,11 +71,12 @@ const VariantList<TypedRowsFacts>& typed_rows_variants();
 // A weight gradient for each type, from stored rows (typed_rows_grad).
 struct TypedRowsGradFacts {
   PairCounts pairs;
-  int64_t rows = 0;
-  int64_t k = 0, n = 0;  // the gradient of a type is [k, n]
-  bool of_pairs = false;
+  int64_t rows = 0;       // the same as in TypedRowsFacts
+  int64_t k = 0, n = 0;   // the gradient of a type is [k, n]
+  bool of_pairs = false;  // the same as in TypedRowsFacts
+  // Whether the rows of the first and of the second operand are vertices', found by pair.
   bool x_by_vertex = false, g_by_vertex = false;
-  bool every_vertex = false;
+  bool every_vertex = false;  // the same as in TypedRowsFacts
 };
 TypedRowsGradFacts typed_rows_grad_facts(const PlannedKernel& k);
 enum class TypedRowsGradWay { tensor_cores, side_by_side, by_type };

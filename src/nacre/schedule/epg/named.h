@@ -27,7 +27,9 @@ struct NamedSchedule {
 
 struct SchedulingOptions {
   GroupingOptions grouping;
-  double epsilon = 0.05;  // epsilon of share_jobs(), which shares out sampling
+  // Sampling is shared out so that it takes at most 1 + epsilon times the least time
+  // (share_jobs()).
+  double epsilon = 0.05;
 };
 
 // Returns the schedule of that name. If the EPG does not allow it (for example because there is no
