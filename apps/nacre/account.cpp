@@ -45,6 +45,7 @@ std::string items_json(const std::vector<MemoryItem>& items) {
 
 MemoryAccount::MemoryAccount(RunConfig& config, const RunPurpose& purpose) : purpose_(purpose) {
   config.program_bytes = program_bytes();
+  config.embedded = purpose.embedded;
   config_ = config;
   if (purpose.data_in_memory) return;
   const std::optional<DataSizes> sizes = sizes_in_memory(config);

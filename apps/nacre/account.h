@@ -10,10 +10,10 @@ namespace nacre::cli {
 
 class MemoryAccount {
  public:
-  // Counts the program itself as part of config.memory_limit. If features stay on disk, turns off
-  // the check of their bytes when the file is read (config.load.verify). If the data are still to
-  // be read, throws UserError if the part of the bill that is already certain does not fit into the
-  // memory of the host or of the GPU.
+  // Counts the program itself as part of config.memory_limit, and sets config.embedded. If features
+  // stay on disk, turns off the check of their bytes when the file is read (config.load.verify). If
+  // the data are still to be read, throws UserError if the part of the bill that is already certain
+  // does not fit into the memory of the host or of the GPU.
   MemoryAccount(RunConfig& config, const RunPurpose& purpose);
 
   // Takes the bill of a session that has been made. planned() returns its largest phase.

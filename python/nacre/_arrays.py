@@ -113,7 +113,7 @@ def both_ends(value: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Returns the two rows of an array of shape [2, P], or both arrays of a pair, as int64."""
     rows = value if isinstance(value, (tuple, list)) else to_numpy(value, where)
     shape = f"length {len(rows)}" if isinstance(rows, (tuple, list)) else f"shape {list(rows.shape)}"
-    if len(rows) != 2 or (isinstance(rows, np.ndarray) and rows.ndim != 2):
+    if (isinstance(rows, np.ndarray) and rows.ndim != 2) or len(rows) != 2:
         raise UserError(f"{where}: has the {shape}; an array of shape [2, P] or a pair of arrays is needed")
     return integers(rows[0], f"{where}[0]"), integers(rows[1], f"{where}[1]")
 

@@ -109,11 +109,15 @@ def holds_graph(value: Any) -> bool:
 
 def from_nacre(graph: Any) -> Source:
     """Returns the parts of a nacre.Graph."""
+    if graph._data.num_held_out > 0:
+        raise UserError("edge_index: the graph holds pairs out, which Graph() does not take (use Graph.from_pairs())")
     src, dst = graph.edge_index
     found = Source(src=src, dst=dst, x=graph.x, y=graph.y, train=graph.train_idx, val=graph.val_idx, test=graph.test_idx,
                    edge_weight=graph.edge_weight, edge_type=graph.edge_type, num_nodes=graph.num_nodes, name=graph.name,
                    class_names=graph.class_names or None, num_classes=graph.num_classes or None,
                    node_ids=graph.node_ids, type_names=graph.edge_type_names or None)
+    if len(graph.node_types) == 1 and found.x is None:
+        found.x = graph.type_x[0] if graph.type_x else None
     if len(graph.node_types) > 1:
         kinds, starts = graph.node_types, graph.node_offsets
         found.kinds = {kind: starts[k + 1] - starts[k] for k, kind in enumerate(kinds)}

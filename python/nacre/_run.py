@@ -98,8 +98,9 @@ class Run:
 
     def recommend(self, users: Any = None, k: int = 20, device: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k best items of each user that the user has not taken in training, the best
-        first, as two arrays of shape [users, k]: the numbers of the items, counted from 0 (-1 where
-        no item is left), and their scores. `users` are numbers of users; default: all users."""
+        first, as two arrays of shape [users, k], or with fewer columns if there are fewer than k
+        items: the numbers of the items, counted from 0 (-1 where no item is left), and their
+        scores. `users` are numbers of users; default: all users."""
         if not self.recommends:
             raise UserError("recommend: the model predicts classes of nodes (use run.predict())")
         of = None if users is None else integers(users, "users")

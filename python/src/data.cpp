@@ -112,8 +112,7 @@ int64_t count_nodes(const Parts& p) {
 }
 
 // Throws UserError if the graph does not fit into memory while it is made.
-void require_room(const Parts& p, int64_t num_nodes) {
-  const GraphCounts counts{num_nodes, rows_of(p.src->shape(0)), p.edge_weight.has_value(), p.edge_type.has_value()};
+void require_room(const GraphCounts& counts) {
   Bill bill;
   bill.remedy = "number the nodes from 0, and do not give a larger num_nodes than there are nodes";
   bill.phases.push_back({"making the graph",
@@ -206,7 +205,7 @@ GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   const cli::DataRequest request(words, cli::DataAre::in_memory);
   const int64_t num_nodes = count_nodes(p);
   if (num_nodes > kMostNodes) throw UserError("num_nodes", "must be less than 2^32");
-  require_room(p, num_nodes);
+  require_room({num_nodes, rows_of(p.src->shape(0)), p.edge_weight.has_value(), p.edge_type.has_value()});
   GraphData made;
   made.in_memory = true;
   made.spec = "memory:" + p.name;
@@ -245,6 +244,25 @@ Interactions interactions_of(const Ids& users, const Ids& items, const std::stri
   return pairs;
 }
 
+// Throws UserError if the numbers of users and items that pairs imply are out of all proportion to
+// the pairs.
+void check_sides(const std::map<std::string, Interactions>& parts, bool users_stated, bool items_stated) {
+  int64_t users = 0, items = 0, pairs = 0;
+  for (const auto& [part, of_part] : parts) {
+    pairs += std::ssize(of_part.user);
+    users = std::max(users, of_part.num_users);
+    items = std::max(items, of_part.num_items);
+  }
+  if (!users_stated && !is_plausible_vertex_count(users, pairs))
+    throw UserError("train",
+                    fmt::format("names the user {}, but there are only {} pairs", users - 1, human_count(pairs)),
+                    "number the users from 0, or give num_users");
+  if (!items_stated && !is_plausible_vertex_count(items, pairs))
+    throw UserError("train",
+                    fmt::format("names the item {}, but there are only {} pairs", items - 1, human_count(pairs)),
+                    "number the items from 0, or give num_items");
+}
+
 // Makes the data of a recommender. Pairs for validation are held out like those for testing.
 GraphData from_pairs(const std::map<std::string, std::pair<Ids, Ids>>& pairs, int64_t num_users, int64_t num_items,
                      const std::string& name) {
@@ -260,6 +278,10 @@ GraphData from_pairs(const std::map<std::string, std::pair<Ids, Ids>>& pairs, in
     throw UserError("num_users", fmt::format("is {}, but the pairs name the user {}", num_users, users - 1));
   if (num_items >= 0 && items > num_items)
     throw UserError("num_items", fmt::format("is {}, but the pairs name the item {}", num_items, items - 1));
+  check_sides(parts, num_users >= 0, num_items >= 0);
+  int64_t edges = 0;
+  for (const auto& [part, of_part] : parts) edges += 2 * std::ssize(of_part.user);
+  require_room({users + items, edges, false, true});
   Interactions& train = parts["train"];
   train.num_users = users;
   train.num_items = items;
@@ -269,7 +291,7 @@ GraphData from_pairs(const std::map<std::string, std::pair<Ids, Ids>>& pairs, in
   made.in_memory = true;
   made.spec = "memory:" + name;
   Dataset& data = made.dataset;
-  data = interactions_dataset(std::move(train), std::move(parts["test"]), "train");
+  data = interactions_dataset(std::move(train), std::move(parts["test"]), "train", true);
   data.name = name;
   for (NodeId& item : val.item) item = static_cast<NodeId>(item + users);
   data.val_edges = {std::move(val.user), std::move(val.item), {}};
@@ -382,6 +404,8 @@ void add_data(nb::module_& m) {
                      for (const Tensor& x : g.dataset.type_features) all.append(tensor_view<float>(x));
                      return all;
                    })
+      .def_prop_ro("num_held_out",
+                   [](const GraphData& g) { return g.dataset.test_edges.size() + g.dataset.val_edges.size(); })
       .def_prop_ro("notes", [](const GraphData& g) { return g.dataset.notes; })
       .def_prop_ro("node_names", [](const GraphData& g) { return g.dataset.node_names; })
       .def_prop_ro("original_ids", [](const GraphData& g) { return view_or_none(g.dataset.original_ids); })

@@ -15,6 +15,7 @@
 #include "common.h"
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
+#include "nacre/base/machine.h"
 #include "recommend.h"
 #include "stored_run.h"
 
@@ -57,6 +58,7 @@ class Recommender {
     if (k < 1) throw UserError("k", "must be at least 1");
     const std::vector<NodeId> of = users ? checked(*users) : all_users();
     const int64_t most = std::min(k, session_->sides().num_items);
+    require_room(static_cast<int64_t>(of.size()), most);
     Best found = alone_([&] { return best_of(of, most); });
     const std::vector<size_t> shape = {of.size(), static_cast<size_t>(most)};
     return nb::make_tuple(owned(std::move(found.items), shape), owned(std::move(found.scores), shape));
@@ -79,6 +81,18 @@ class Recommender {
   std::string metric() const { return session_->metric(); }
 
  private:
+  // Throws UserError if the k best items of so many users do not fit into memory.
+  void require_room(int64_t users, int64_t k) const {
+    const int64_t result = users * k * static_cast<int64_t>(sizeof(int64_t) + sizeof(float));
+    const int64_t need = session_->ranking_bytes(k) + result, free = available_memory();
+    if (need <= free) return;
+    throw UserError(
+        "k",
+        fmt::format("{} items of each of {} users need {}, but only {} of memory are free", k, human_count(users),
+                    human_bytes(static_cast<double>(need)), human_bytes(static_cast<double>(free))),
+        "ask for fewer items, or for some of the users");
+  }
+
   std::vector<NodeId> all_users() const {
     std::vector<NodeId> users(static_cast<size_t>(session_->sides().num_users));
     std::iota(users.begin(), users.end(), NodeId{0});

@@ -51,7 +51,9 @@ class OwnLoop {
     settings.config.folder = std::filesystem::current_path().string();
     const GilRelease release;
     cli::MemoryAccount account(settings.config, {.trains = true, .embedded = true, .data_in_memory = true});
-    model_ = make_session(graph.dataset, settings.config, cli::needs_of(settings, ""));
+    SessionNeeds needs = cli::needs_of(settings, "");
+    needs.predicts = true;
+    model_ = make_session(graph.dataset, settings.config, needs);
     cli::show_session(*model_);
     account.present(model_->host());
     cli::take_first_weights(settings, *model_);

@@ -33,6 +33,8 @@ def test_a_graph_of_pairs(pairs):
     assert graph.num_edges == 2 * pairs[0].shape[1] and graph.name == "tastes"
     more = nacre.Graph.from_pairs(pairs[0], val=pairs[1], num_users=50, num_items=60)
     assert more.node_offsets == [0, 50, 110]
+    many = nacre.Graph.from_pairs(pairs[0], test=pairs[1], num_users=2_000_000)
+    assert many.node_offsets == [0, 2_000_000, 2_000_030]
 
 
 def test_the_same_bits_as_the_command_line(pairs, tmp_path):
@@ -88,6 +90,9 @@ def test_callbacks_of_recommenders(pairs):
     (lambda p, g: nacre.Graph.from_pairs(([0, 1], [0]), test=p[1]), "has 1 values, but the graph has 2 pairs"),
     (lambda p, g: nacre.Graph.from_pairs(p[0], test=p[1], num_users=3), "num_users"),
     (lambda p, g: nacre.Graph.from_pairs(([-1], [0]), test=p[1]), "does not exist"),
+    (lambda p, g: nacre.Graph.from_pairs(5, test=p[1]), "shape"),
+    (lambda p, g: nacre.Graph.from_pairs(([0], [10**8]), test=p[1]), "give num_items"),
+    (lambda p, g: nacre.Graph(g, name="copy"), "holds pairs out"),
     (lambda p, g: nacre.train(g, **{**SETTINGS, "devices": "cpu:1,cpu:1", "device": None}), "one device"),
     (lambda p, g: nacre.train(g, **SETTINGS).predict(), "use run.recommend"),
     (lambda p, g: nacre.train(g, **SETTINGS).recommend([40]), "user 40 does not exist"),

@@ -159,6 +159,8 @@ TEST_F(Policy, CachedPlansThatDivideTheEdgesAreIgnoredWithoutRoom) {
   EXPECT_EQ(source, "cached");
   EXPECT_FALSE(ask(false, source));
   EXPECT_EQ(source, "searched");
+  EXPECT_TRUE(ask(true, source)) << "the plan has stayed in the cache";
+  EXPECT_EQ(source, "cached");
 }
 
 }  // namespace

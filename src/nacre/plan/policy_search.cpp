@@ -90,23 +90,31 @@ std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
   return key + "\n" + print_dfg(input.dfg);
 }
 
-// Returns the options that an earlier run found. Returns nothing if there are none, if they make no
-// plan, or if there is no room for the plan or for making it, because there may have been more
-// memory then. What cannot be used is replaced after the search.
-std::optional<PlanOptions> cached_options(const PlanningInput& input, const PlanRequest& request,
-                                          const std::string& folder, const std::string& key) {
+// What the plan cache holds for a run.
+struct CachedOptions {
+  std::optional<PlanOptions> options;  // those of an earlier run; empty if none can be used
+  // Whether they stay in the cache although they are not used now, because the host has no room to
+  // divide the edges at the moment.
+  bool wait_for_room = false;
+};
+
+// Returns the options that an earlier run found, if they make a plan and there is room for the plan
+// and for making it, because there may have been more memory then. A plan that does not fit is
+// replaced after the search.
+CachedOptions cached_options(const PlanningInput& input, const PlanRequest& request, const std::string& folder,
+                             const std::string& key) {
   const auto cached = folder.empty() ? std::nullopt : read_cached(folder, key);
-  if (!cached) return std::nullopt;
+  if (!cached) return {};
   try {
     const PlanOptions options = parse_options(*cached, "plan in " + folder);
-    if (divides_edges(options.choices) && !has_room_to_divide(input, request)) return std::nullopt;
-    if (fits(input, request, options)) return options;
+    if (divides_edges(options.choices) && !has_room_to_divide(input, request)) return {std::nullopt, true};
+    if (fits(input, request, options)) return {options, false};
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
     log_warning(std::string(error.what()) + "; the stored plan is ignored, and a new one is searched for");
   }
-  return std::nullopt;
+  return {};
 }
 
 // ---- The search.
@@ -174,15 +182,15 @@ PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request
   answer.source = "rules";
   if (worth_searching(request, answer.search, rules.epochs)) {
     const std::string folder = request.use_cache ? plan_cache() : "", key = cache_key(input, request);
-    if (const auto options = cached_options(input, request, folder, key)) {
+    if (const CachedOptions cached = cached_options(input, request, folder, key); cached.options) {
       answer.search = {};
-      answer.search.options = *options;
+      answer.search.options = *cached.options;
       answer.source = "cached";
     } else {
       const PlanOptions ruled = answer.search.options;
       answer.search = search_timed(input, request, base, rules, ruled);
       answer.source = "searched";
-      if (!folder.empty()) write_cached(folder, key, options_json(answer.search.options));
+      if (!folder.empty() && !cached.wait_for_room) write_cached(folder, key, options_json(answer.search.options));
     }
   }
   answer.plan = make_plan(input.dfg, input.blocks, answer.search.options, {.device = &input.device});

@@ -89,6 +89,7 @@ p.note { color: var(--soft); margin: 0.3rem 0; }
   .picture svg.page { max-height: 220mm; }
   table { font-size: 8pt; }
   th, td, thead th, th.n { white-space: normal; overflow-wrap: anywhere; padding-right: 0.5rem; }
+  th.n { overflow-wrap: normal; }
   td.n, td.w { white-space: nowrap; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 7pt; }
   tr.differs > * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

@@ -30,9 +30,10 @@ constexpr double kManyParameterBytes = 64.0 * kMiB;
 std::string size_of(double bytes) { return human_bytes(bytes); }
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-// Returns the bytes that the process would hold after another allocation; mapped files count as if
-// they were read.
+// Returns the bytes that the process would hold after another allocation. Mapped files count as if
+// they were read, unless the run is embedded: then they need not be files of the run.
 int64_t held_with(const RunConfig& config, int64_t bytes) {
+  if (config.embedded) return held_memory() + kProgram / 2 + bytes;
   // The program grows a little while it prepares. bill_of() allows for this growth, too.
   const int64_t unread = std::max<int64_t>(0, unread_file_bytes() - config.disk_bytes);
   return resident_memory() + unread + kProgram / 2 + bytes;

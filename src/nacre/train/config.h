@@ -151,6 +151,9 @@ struct RunConfig {
   int64_t memory_limit = 0;               // bytes; 0 = what the machine has free
   // part of memory_limit that the process takes besides the data of the run
   int64_t program_bytes = 0;
+  // Whether the run is part of another program, such as a Python program. What that program shares
+  // with other processes, and the files that it has mapped, are then not counted for the run.
+  bool embedded = false;
   // Settings of recommenders (recommend.h) by the names of their options, for config.json; empty
   // for other models.
   std::map<std::string, std::string> recommend;

@@ -21,7 +21,8 @@ constexpr const char* kGivenOrder = "results in the order of the data set";
 Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : start_(now_seconds()),
       run_(std::move(dataset), std::move(config), needs.training),
-      views_(std::make_shared<GraphViews>()) {
+      views_(std::make_shared<GraphViews>()),
+      predicts_(needs.predicts || needs.embeddings) {
   device_ = open_device(run_.config, views_);
   ModelOptions options = run_.config.model;
   Dfg trained;
@@ -142,9 +143,9 @@ std::vector<MemoryItem> Session::memory() const {
   return items;
 }
 
-// The copies are made when results are first asked for, and then stay.
+// The copies are made when results are first asked for, and then stay. nacre train asks for none.
 int64_t Session::given_bytes() const {
-  if (!eval_ || order_.how == Reorder::none) return 0;
+  if (!predicts_ || !eval_ || order_.how == Reorder::none) return 0;
   const bool embeddings = eval_->plan().dfg.find_output("embedding") >= 0;
   const int64_t width = run_.config.model.out_dim + (embeddings ? embedding_width() : 0);
   return run_.dataset.num_nodes() * width * static_cast<int64_t>(sizeof(float));

@@ -78,7 +78,8 @@ class Session : public VertexModel {
   std::unique_ptr<Scorer> scorer_;  // scores the results of eval_
   Tensor loss_weight_;
   Tensor labels_;
-  VertexOrder order_;  // the numbers of the vertices in run_, blocks_ and all executors
+  VertexOrder order_;      // the numbers of the vertices in run_, blocks_ and all executors
+  bool predicts_ = false;  // whether somebody asks for results in the given order
   // Results in the order of the data set; undefined if vertices keep their numbers.
   Tensor given_scores_, given_embeddings_;
   ConstantPool constants_;

@@ -21,6 +21,7 @@ struct SessionNeeds {
   bool training = true;      // false: only the forward pass (eval, predict)
   bool evaluation = true;    // false: only training steps (benchmarks)
   bool embeddings = false;   // whether embeddings() will be called
+  bool predicts = false;     // whether predict() will be called during training
   std::string resumed_plan;  // plan file of the run that is continued
   // The other processes, if MPI has started several and each of them is a rank of this run; the
   // session is rank 0. Must outlive the session.

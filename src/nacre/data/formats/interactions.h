@@ -19,7 +19,8 @@ struct Interactions {
 };
 
 // Makes one graph of both kinds, with edges both ways; the pairs of `test` are held out. Errors in
-// the numbers name `where`.
-Dataset interactions_dataset(Interactions train, Interactions test, const std::string& where);
+// the numbers name `where`. Numbers out of all proportion to the pairs are refused, unless they are
+// `plausible` because the caller has checked them.
+Dataset interactions_dataset(Interactions train, Interactions test, const std::string& where, bool plausible = false);
 
 }  // namespace nacre
