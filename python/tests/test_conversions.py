@@ -84,7 +84,7 @@ def test_edges_of_kinds_as_adjacency():
     ({"a": Store(num_nodes=2), "b": Store(num_nodes=2)}, {("a", "to", "b"): Store(edge_index=np.array([[2], [0]]))},
      "the end 2 at position 0, but there are 2 nodes of the kind 'a'"),
     ({"a": Store(num_nodes=2), "b": Store(num_nodes=2)}, {("a", "to", "b"): Store(edge_index=np.zeros((1, 2), int))},
-     r"the shape \[1, 2\] instead of"),
+     r"the shape \[1, 2\], but it needs two rows"),
     ({"a": Store(num_nodes=2), "b": Store(num_nodes=None)}, {("a", "to", "a"): Store(edge_index=np.zeros((2, 1), int))},
      "the number of nodes of the kind 'b' is not known"),
     ({"a": Store(num_nodes=2, y=np.zeros(3, int)), "b": Store(num_nodes=2)},

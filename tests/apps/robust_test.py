@@ -151,12 +151,13 @@ class Runs(Robust):
         self.assertEqual(len(self.read("run/metrics.jsonl").splitlines()), 2000)
 
     def test_a_reader_that_has_seen_enough(self):
-        process = subprocess.Popen([cli.PROGRAM, "data", "list"], cwd=self.dir, env=self.environment(),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        process.stdout.close()
-        self.assertEqual(process.stderr.read(), b"")
-        self.assertEqual(process.wait(timeout=60), 128 + signal.SIGPIPE)
-        process.stderr.close()
+        # The reader has closed its end before the program writes, however slowly both run.
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "wb") as out:
+            done = subprocess.run([cli.PROGRAM, "data", "list"], cwd=self.dir, env=self.environment(), stdout=out,
+                                  stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual((done.stderr, done.returncode), (b"", 128 + signal.SIGPIPE))
 
     def test_recommenders_are_interrupted_and_evaluated(self):
         self.write("tastes.npz", recommend_test.tastes_npz(*recommend_test.tastes()))
