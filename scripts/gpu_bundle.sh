@@ -45,6 +45,13 @@ find "$bundle/lib" -maxdepth 1 \( -name 'libstdc++.so*' -o -name 'libgcc_s.so*' 
 find "$bundle" -type f \( -name 'test_*' -o -name nacre -o -name '*.so*' \) -exec strip --strip-unneeded {} +
 archive=$bundle.tar.gz
 tar czf "$archive" -C "${bundle%/*}" "${bundle##*/}"
+# A machine without a GPU can open the plug-in, too, and then misses the driver only.
+opened=$(. "$bundle/gpu_env.sh" && "$bundle/nacre" devices)
+if grep -E 'cuda +none' <<<"$opened" | grep -qv 'driver'; then
+  echo "gpu_bundle: the plug-in of the bundle cannot be used: $opened" >&2
+  exit 1
+fi
+
 size_mib=$(($(du -sk "$bundle" | cut -f1) / 1024))
 packed_mib=$(($(du -sk "$archive" | cut -f1) / 1024))
 echo "bundle: $bundle, ${#tests[@]} test programs, $size_mib MiB; packed as $archive, $packed_mib MiB"

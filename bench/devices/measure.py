@@ -396,6 +396,7 @@ def main():
     parser.add_argument("--latency", type=float, default=20e-6, help="simulated seconds of a communication")
     parser.add_argument("--jobs", type=int, default=4, help="commands that run at once before and after the measurements")
     parser.add_argument("--cut-threads", type=int, default=4)
+    parser.add_argument("--prepare", action="store_true", help="only make the data and cut the graphs")
     parser.add_argument("--cpu", action="store_true")
     options = parser.parse_args()
     options.graphs = options.graphs.split(",")
@@ -406,6 +407,8 @@ def main():
     options.out = options.out or str(pathlib.Path(options.folder) / "results.jsonl")
     bench = Bench(options)
     bench.prepare()
+    if options.prepare:
+        return
     bench.measure()
     bench.print_tables()
     print(f"{time.monotonic() - bench.start:.0f} s; results in {options.out}")

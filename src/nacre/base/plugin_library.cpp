@@ -31,9 +31,10 @@ std::vector<fs::path> places(const std::string& file, const std::string& only_pl
   return found;
 }
 
-// Returns false if a library ends before the bytes that its headers speak of. The system would kill
-// a program that opens such a library. Returns true for a file that cannot be read or is no 64-bit
-// library, because dlopen() says what is wrong with it.
+// Returns false if a library ends before the bytes that the system maps from it. The system would
+// kill a program that opens such a library. Headers of other kinds than PT_LOAD are not looked at:
+// after strip, they may speak of bytes that a whole library does not have. Returns true for a file
+// that cannot be read or is no 64-bit library, because dlopen() says what is wrong with it.
 bool is_whole(const fs::path& path) {
   std::error_code ignored;
   const uint64_t size = fs::file_size(path, ignored);
@@ -49,6 +50,7 @@ bool is_whole(const fs::path& path) {
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part{};
     if (!read(header.e_phoff + uint64_t{header.e_phentsize} * i, part)) return false;
+    if (part.p_type != PT_LOAD) continue;
     if (part.p_offset > size || part.p_filesz > size - part.p_offset) return false;
   }
   return true;
