@@ -37,10 +37,12 @@ if [ -n "$tool" ]; then
   # the tests use no GPU. Neither is a mistake.
   sanitizer=("$program" --tool "$tool" --error-exitcode 1 --require-cuda-init no)
   if [ "$tool" = racecheck ]; then
-    # Kernels of libraries have mangled names; ours do not. Each process analyses with one thread,
-    # because there is already a process for every core.
-    sanitizer+=(--kernel-name-exclude kernel_substring=_Z --kernel-name-exclude kernel_substring=gemm
-      --kernel-name-exclude kernel_substring=cutlass --racecheck-num-workers 1 --show-backtrace no)
+    # Kernels of libraries have mangled names, or one of the names below; ours do not. Each process
+    # analyses with one thread, because there is already a process for every core.
+    for name in _Z gemm nvjet cutlass; do
+      sanitizer+=(--kernel-name-exclude "kernel_substring=$name")
+    done
+    sanitizer+=(--racecheck-num-workers 1 --show-backtrace no)
   else
     sanitizer+=(--report-api-errors no)
   fi

@@ -24,15 +24,18 @@ class EngineTest : public testing::Test {
   void TearDown() override { set_num_threads(2); }
 };
 
-TEST_F(EngineTest, EveryModelAgreesWithTheInterpreter) {
-  for (const ModelCase& model : model_cases()) {
-    for (const BlocksInput& input : block_inputs(11, model.options.layers)) {
-      SCOPED_TRACE(model.name + " on " + input.name);
-      const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-      // Batch norm of nearly equal rows (hubs) magnifies the rounding of its input.
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kExecutorStep,
-                         4e-5);
-    }
+// Each model is a test of its own, so that the models are divided among processes.
+class EngineModelTest : public EngineTest, public testing::WithParamInterface<ModelCase> {};
+INSTANTIATE_TEST_SUITE_P(Models, EngineModelTest, testing::ValuesIn(model_cases()),
+                         [](const auto& model) { return model.param.name; });
+
+TEST_P(EngineModelTest, AgreesWithTheInterpreter) {
+  const ModelCase& model = GetParam();
+  for (const BlocksInput& input : block_inputs(11, model.options.layers)) {
+    SCOPED_TRACE(model.name + " on " + input.name);
+    const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
+    // Batch norm of nearly equal rows (hubs) magnifies the rounding of its input.
+    expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 23)), kExecutorStep, 4e-5);
   }
 }
 
@@ -71,60 +74,55 @@ TEST_F(EngineTest, ARunnerOfBatchesAsksForWhatTheyShare) {
   EXPECT_THROW(runner.run(*executor, {}, {}, kExecutorStep), InternalError);
 }
 
-TEST_F(EngineTest, DropoutOfEveryKindAgreesWithTheInterpreter) {
-  for (ModelCase model : model_cases()) {
-    model.options.dropout = 0.4;
-    model.options.input_dropout = 0.2;
-    model.options.attention_dropout = model_info(model.options.model).heads > 0 ? 0.3 : 0;
-    for (const BlocksInput& input : block_inputs(12, model.options.layers)) {
-      SCOPED_TRACE(model.name + " on " + input.name);
-      const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-      // Dropped edges leave softmaxes of almost one element, whose gradients cancel.
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 29)), kExecutorStep,
-                         1e-4);
-    }
+TEST_P(EngineModelTest, AgreesWithTheInterpreterUnderDropoutOfEveryKind) {
+  ModelCase model = GetParam();
+  model.options.dropout = 0.4;
+  model.options.input_dropout = 0.2;
+  model.options.attention_dropout = model_info(model.options.model).heads > 0 ? 0.3 : 0;
+  for (const BlocksInput& input : block_inputs(12, model.options.layers)) {
+    SCOPED_TRACE(model.name + " on " + input.name);
+    const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
+    // Dropped edges leave softmaxes of almost one element, whose gradients cancel.
+    expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 29)), kExecutorStep, 1e-4);
   }
 }
 
-TEST_F(EngineTest, TheEvaluationAgreesWithTheInterpreter) {
-  for (ModelCase model : model_cases()) {
-    model.options.training = false;
-    for (const BlocksInput& input : block_inputs(13, model.options.layers)) {
-      SCOPED_TRACE(model.name + " on " + input.name);
-      const Dfg dfg = build_model(options_for(model.options, input.blocks));
-      expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 31)), kExecutorStep);
-    }
+TEST_P(EngineModelTest, AgreesWithTheInterpreterInEvaluation) {
+  ModelCase model = GetParam();
+  model.options.training = false;
+  for (const BlocksInput& input : block_inputs(13, model.options.layers)) {
+    SCOPED_TRACE(model.name + " on " + input.name);
+    const Dfg dfg = build_model(options_for(model.options, input.blocks));
+    expect_plans_agree(dfg, input.blocks, rounded_to_float(model_bindings(dfg, input.blocks, 31)), kExecutorStep);
   }
 }
 
-TEST_F(EngineTest, ThreadsDoNotChangeABit) {
-  for (const ModelCase& model : model_cases()) {
-    for (const BlocksInput& input : block_inputs(12, model.options.layers)) {
-      const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-      const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 24));
-      Outputs first;
-      for (const int threads : {1, 2, 4}) {
-        set_num_threads(threads);
-        const Outputs outputs = run_plan(dfg, input.blocks, bindings, kExecutorStep, {});
-        if (threads == 1) first = outputs;
-        for (const auto& [name, values] : outputs) {
-          ASSERT_TRUE(same_bits(values, first.at(name)))
-              << model.name << " on " << input.name << ": " << name << " with " << threads << " threads";
-        }
+TEST_P(EngineModelTest, ThreadsDoNotChangeABit) {
+  const ModelCase& model = GetParam();
+  for (const BlocksInput& input : block_inputs(12, model.options.layers)) {
+    const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
+    const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 24));
+    Outputs first;
+    for (const int threads : {1, 2, 4}) {
+      set_num_threads(threads);
+      const Outputs outputs = run_plan(dfg, input.blocks, bindings, kExecutorStep, {});
+      if (threads == 1) first = outputs;
+      for (const auto& [name, values] : outputs) {
+        ASSERT_TRUE(same_bits(values, first.at(name)))
+            << model.name << " on " << input.name << ": " << name << " with " << threads << " threads";
       }
     }
   }
 }
 
-TEST_F(EngineTest, ARunRepeatsItself) {
-  for (const ModelCase& model : model_cases()) {
-    const BlocksInput input = block_inputs(13, model.options.layers).front();
-    const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
-    const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 25));
-    const Outputs once = run_plan(dfg, input.blocks, bindings, kExecutorStep, {}, 1);
-    const Outputs thrice = run_plan(dfg, input.blocks, bindings, kExecutorStep, {}, 3);
-    for (const auto& [name, values] : once) EXPECT_TRUE(same_bits(values, thrice.at(name))) << model.name << name;
-  }
+TEST_P(EngineModelTest, ARunRepeatsItself) {
+  const ModelCase& model = GetParam();
+  const BlocksInput input = block_inputs(13, model.options.layers).front();
+  const Dfg dfg = training_dfg(options_for(model.options, input.blocks));
+  const ref::Bindings bindings = rounded_to_float(model_bindings(dfg, input.blocks, 25));
+  const Outputs once = run_plan(dfg, input.blocks, bindings, kExecutorStep, {}, 1);
+  const Outputs thrice = run_plan(dfg, input.blocks, bindings, kExecutorStep, {}, 3);
+  for (const auto& [name, values] : once) EXPECT_TRUE(same_bits(values, thrice.at(name))) << model.name << name;
 }
 
 TEST_F(EngineTest, AnotherStepDropsOtherElements) {

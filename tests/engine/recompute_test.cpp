@@ -54,31 +54,34 @@ void expect_same_results(const Dfg& dfg, const Blocks& blocks, PlanOptions optio
   }
 }
 
-TEST(Recompute, ChangesNoBitOfAnyModel) {
+class RecomputeModelTest : public testing::TestWithParam<ModelCase> {};
+INSTANTIATE_TEST_SUITE_P(Models, RecomputeModelTest, testing::ValuesIn(model_cases()),
+                         [](const auto& model) { return model.param.name; });
+
+TEST_P(RecomputeModelTest, ChangesNoBit) {
   const PlanOptions plans[] = {
       {}, {.hoist = false}, {.rewrite = false}, {.fuse = false, .hoist = false}, {.vertex_factors = true}};
-  for (const ModelCase& model : model_cases()) {
-    const std::vector<BlocksInput> inputs = block_inputs(81, model.options.layers);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      ModelOptions with = model.options;
-      if (i % 2 == 1) {
-        with.dropout = 0.4;
-        with.attention_dropout = model_info(with.model).heads > 0 ? 0.3 : 0;
-      }
-      SCOPED_TRACE(model.name + " on " + inputs[i].name);
-      const Dfg dfg = training_dfg(options_for(with, inputs[i].blocks));
-      PlanOptions options = plans[i % std::size(plans)];
-      // At every site, the other order is chosen: sums and products change places.
-      if (i % 3 == 0) {
-        for (const Site& site :
-             find_sites(prepare_dfg(dfg, inputs[i].blocks, options), inputs[i].blocks.cover_layers())) {
-          // On a GPU, an LSTM that keeps its gates is another kernel, which rounds in its own way.
-          if (!testing_gpu() || !site.key.starts_with("lstm")) options.choices[site.key] = site.options.back();
-        }
-      }
-      expect_same_results(dfg, inputs[i].blocks, options, 90 + i);
-      if (HasFailure()) return;
+  const ModelCase& model = GetParam();
+  const std::vector<BlocksInput> inputs = block_inputs(81, model.options.layers);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ModelOptions with = model.options;
+    if (i % 2 == 1) {
+      with.dropout = 0.4;
+      with.attention_dropout = model_info(with.model).heads > 0 ? 0.3 : 0;
     }
+    SCOPED_TRACE(model.name + " on " + inputs[i].name);
+    const Dfg dfg = training_dfg(options_for(with, inputs[i].blocks));
+    PlanOptions options = plans[i % std::size(plans)];
+    // At every site, the other order is chosen: sums and products change places.
+    if (i % 3 == 0) {
+      for (const Site& site :
+           find_sites(prepare_dfg(dfg, inputs[i].blocks, options), inputs[i].blocks.cover_layers())) {
+        // On a GPU, an LSTM that keeps its gates is another kernel, which rounds in its own way.
+        if (!testing_gpu() || !site.key.starts_with("lstm")) options.choices[site.key] = site.options.back();
+      }
+    }
+    expect_same_results(dfg, inputs[i].blocks, options, 90 + i);
+    if (HasFailure()) return;
   }
 }
 

@@ -51,6 +51,13 @@ struct Partition {
 // threads. Throws UserError if the shares are unusable, or if the method cannot hold the graph.
 Partition partition_graph(const Graph& graph, std::span<const double> shares, const PartitionOptions& options);
 
+// Returns the partition `before` of the graph with as few vertices moved as other shares ask for.
+// So the parts stay alike, and what was measured of them still holds. Cuts the graph anew, as
+// partition_graph() does, if a part would become empty or was empty, or if the method is neither
+// metis nor fennel. Takes no more memory than a new cut.
+Partition repartition_graph(const Graph& graph, const Partition& before, std::span<const double> shares,
+                            const PartitionOptions& options);
+
 // Throws UserError if shares or options are unusable.
 void check_partition_options(std::span<const double> shares, const PartitionOptions& options);
 

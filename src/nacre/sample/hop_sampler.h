@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "nacre/sample/pool.h"
 #include "nacre/sample/sample.h"
 #include "nacre/sample/vertex_table.h"
+#include "nacre/tensor/pool.h"
 
 namespace nacre {
 

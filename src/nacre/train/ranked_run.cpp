@@ -138,18 +138,20 @@ std::string NewShares::packed() const {
   std::vector<double> numbers = shares;
   for (size_t r = 0; r < shares.size(); ++r) numbers.push_back(!bf16.empty() && bf16[r] != 0 ? 1 : 0);
   numbers.push_back(row_work);
+  numbers.push_back(cuts_anew ? 1 : 0);
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
 }
 
 NewShares NewShares::unpacked(const std::string& bytes) {
   std::vector<double> numbers(bytes.size() / sizeof(double));
   std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(double));
-  NACRE_CHECK(numbers.size() % 2 == 1, "shares have arrived without some of their numbers");
-  const auto ranks = static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  NACRE_CHECK(numbers.size() % 2 == 0 && numbers.size() >= 2, "shares have arrived without some of their numbers");
+  const auto ranks = static_cast<std::ptrdiff_t>(numbers.size() / 2 - 1);
   NewShares wanted;
   wanted.shares.assign(numbers.begin(), numbers.begin() + ranks);
   for (std::ptrdiff_t r = 0; r < ranks; ++r) wanted.bf16.push_back(numbers[ranks + r] != 0 ? 1 : 0);
-  wanted.row_work = numbers.back();
+  wanted.row_work = numbers[2 * ranks];
+  wanted.cuts_anew = numbers.back() != 0;
   return wanted;
 }
 
@@ -242,7 +244,11 @@ bool RankedRun::chooses_precisions() const {
 
 void RankedRun::deal_out_again(const NewShares& wanted) {
   run_.config.ranks.partition.row_work = wanted.row_work;
-  deal_out(wanted.shares);
+  if (in_batches() || wanted.cuts_anew) return deal_out(wanted.shares);
+  const TraceSpan span("prepare", "partition");
+  const double start = now_seconds();
+  take_partition(repartition_graph(run_.dataset.graph, partition_, wanted.shares, run_.config.ranks.partition),
+                 wanted.shares, start);
 }
 
 void RankedRun::take_counts(std::vector<int64_t> counts) {
@@ -257,7 +263,12 @@ void RankedRun::deal_out(std::vector<double> shares) {
     return take_counts(run_.config.ranks.shares.empty() ? counts_by_speed(shares) : counts_of_shares(shares));
   const TraceSpan span("prepare", "partition");
   const double start = now_seconds();
-  partition_ = partition_graph(run_.dataset.graph, shares, run_.config.ranks.partition);
+  Partition made = partition_graph(run_.dataset.graph, shares, run_.config.ranks.partition);
+  take_partition(std::move(made), std::move(shares), start);
+}
+
+void RankedRun::take_partition(Partition partition, std::vector<double> shares, double start) {
+  partition_ = std::move(partition);
   partition_seconds_ = now_seconds() - start;
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) share /= sum;

@@ -56,6 +56,8 @@ struct NewShares {
   std::vector<double> shares;
   double row_work = 0;     // how many in-edges the work of a vertex itself counts as
   std::vector<char> bf16;  // whether the run has switched each rank to bf16; empty: none
+  // Whether the graph is cut as if nothing had been dealt out before.
+  bool cuts_anew = false;
 
   std::string packed() const;
   static NewShares unpacked(const std::string& bytes);
@@ -92,9 +94,10 @@ class RankedRun {
   // none, by a rule (share_rules.h), and adds a note that says why. The speeds of all devices must
   // be known.
   void deal_out();
-  // Deal out the nodes by other shares than before. No rank of this process may have a session at
-  // that time.
+  // Deals out the nodes by these shares. No rank of this process may have a session at that time.
   void deal_out(std::vector<double> shares);
+  // Deals out the nodes by other shares than before. Unless the graph is to be cut anew, few nodes
+  // change their rank. No rank of this process may have a session at that time.
   void deal_out_again(const NewShares& wanted);
   double partition_seconds() const { return partition_seconds_; }
   // Sets the precisions of the ranks. Devices that are open must be opened again.
@@ -141,6 +144,8 @@ class RankedRun {
   static void rebuild(const NewShares& wanted, Communicator& control);
 
  private:
+  // Keeps a partition that has taken until now since `start`, and the shares that it follows.
+  void take_partition(Partition partition, std::vector<double> shares, double start);
   bool in_batches() const { return run_.config.mode == "minibatch"; }
   RunConfig config_of(int rank) const;
   // Returns how many ranks of this process lie in the memory that a rank lies in.

@@ -78,7 +78,8 @@ void RankedSession::move_work(const NewShares& wanted) {
   Parameters& parameters = own_->learner().parameters();
   const std::vector<float> weights(parameters.data(), parameters.data() + parameters.size());
   const OptimizerState state = own_->learner().optimizer();
-  const NewShares before{run_.shares(), config().ranks.partition.row_work, run_.switched()};
+  // The first partition comes from the cache, or the same cut makes it again.
+  const NewShares before{run_.shares(), config().ranks.partition.row_work, run_.switched(), true};
   make_again(wanted);
   try {
     require_memory();

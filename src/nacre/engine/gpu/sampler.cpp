@@ -8,6 +8,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/kernel/cuda/sample.h"
 #include "nacre/sample/draw.h"
+#include "nacre/tensor/pool.h"
 
 namespace nacre {
 namespace {
@@ -54,6 +55,10 @@ struct GpuSampler::State {
   Memory row_ptr, col_idx, weight, type;  // arrays of the graph
   Memory table;
   int64_t table_bytes = 0;
+
+  // Memory of the samples on the host. The driver copies into pageable memory under a lock, so
+  // pages that the system has to clear first would also delay the other threads that copy.
+  Pool pool;
 
   // ---- State of the call in progress.
   int64_t batches = 0;
@@ -367,9 +372,9 @@ Sample GpuSampler::to_host(const DeviceSample& sample, const Parts& parts) const
   Device& device = *state_->device;
   const auto read = [&]<class T>(const T* from, int64_t count) {
     if (from == nullptr) return Array<T>();
-    Buffer<T> to(count);
+    Pooled<T> to = state_->pool.take<T>(count);
     device.download(to.data(), from, count * static_cast<int64_t>(sizeof(T)));
-    return std::move(to).freeze();
+    return std::move(to).freeze(count);
   };
   Sample host;
   host.num_seeds = sample.num_seeds;

@@ -1,6 +1,6 @@
 // Pool: memory that the arrays of one batch give back and those of the next one use again. Fresh
 // pages would cost as much time as the sampling that fills them, because the system clears them
-// first. Only files of this room include this header.
+// first.
 #pragma once
 
 #include <bit>
@@ -36,11 +36,11 @@ class Pooled {
   int64_t size_ = 0;
 };
 
-// One thread may use a pool. Arrays may be dropped on any thread.
+// Any thread may call it, and arrays may be dropped on any thread, also after the pool is gone.
 class Pool {
  public:
   template <class T>
-  Pooled<T> take(int64_t size) {
+  Pooled<T> take(int64_t size) const {
     return Pooled<T>(take_bytes(size * static_cast<int64_t>(sizeof(T))), size);
   }
 
@@ -50,7 +50,7 @@ class Pool {
     std::map<int64_t, std::vector<std::shared_ptr<void>>> blocks;  // unused memory, by its size
   };
 
-  std::shared_ptr<void> take_bytes(int64_t bytes) {
+  std::shared_ptr<void> take_bytes(int64_t bytes) const {
     // Sizes are rounded up to quarters between powers of two: with few different sizes, memory of
     // the last batch is likely to fit.
     const int64_t quarter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes) | 4096)) / 4;
