@@ -37,7 +37,8 @@ class Arena {
   std::unique_ptr<State> state_;
 };
 
-// Returns the index of the calling thread in the arena in which it works now; 0 outside of arenas.
+// Returns the index of the calling thread in the arena in which it works now, or 0 if it works in
+// none.
 int index_in_arena();
 
 }  // namespace nacre

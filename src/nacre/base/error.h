@@ -1,6 +1,7 @@
-// Three kinds of failure that are never mixed: the user's (UserError: bad input or wrong usage;
-// exit code 2), the machine's (RuntimeError: a full disk; exit code 1) and ours (InternalError: a
-// broken invariant; exit code 1). A UserError says what is wrong, where, and what to do.
+// Nacre tells three kinds of failure apart: UserError (bad input or wrong usage; exit code 2),
+// RuntimeError (the machine fails, for example its disk is full; exit code 1) and InternalError (an
+// invariant of Nacre is broken; exit code 1). A UserError says what is wrong, where, and what to
+// do.
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
-// Values that are kept between runs, in a folder with one file per key. A key is any text. The name
-// of the file is the 128-bit hash of the key in hex. The file also holds the key and a checksum, so
-// a file is read only for the key it was written for.
+// Keeps values between runs, in a folder with one file per key. A key is any text. The name of the
+// file is the 128-bit hash of the key in hex. The file also holds the key and a checksum, so a file
+// is read only for the key it was written for.
 #pragma once
 
 #include <optional>

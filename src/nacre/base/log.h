@@ -1,6 +1,6 @@
-// What the library tells people while it works. The library itself prints nothing: every message
-// goes to the sink that the application has installed, and is dropped if there is none. Warnings
-// are kept in any case (warnings.h).
+// Carries what the library tells people while it works. The library itself prints nothing: every
+// message goes to the sink that the application has installed, and is dropped if there is none.
+// Warnings are kept in any case (warnings.h).
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@ struct ProgressState {
   std::string note;    // figures beside it, for example "epoch 3/200  loss 1.2"
   double share = 0;    // share of the work that is done, from 0 to 1
   double seconds = 0;  // since the work began
-  bool first = true;   // nothing of this work was shown before
+  bool first = true;   // whether nothing of this work was shown before
 };
 
-// Receives what the library tells. Functions may be called from several threads at once. Text may
-// hold names from files as they are: whoever writes it to a terminal uses printable().
+// Receives what the library tells. Functions may be called from several threads at once. Texts may
+// contain names from files unchanged, so a sink that writes to a terminal passes them through
+// printable().
 class LogSink {
  public:
   virtual ~LogSink() = default;
@@ -29,12 +30,14 @@ class LogSink {
   // Returns the least number of seconds between two calls of progress(). The default is never to be
   // called.
   virtual double progress_interval() const;
-  // Returns whether anything was shown; end_progress() follows only if it was.
+  // Shows how far a piece of work has come. Returns whether anything was shown; only then
+  // end_progress() is called in the end.
   virtual bool progress(const ProgressState& state);
   virtual void end_progress() {}
 };
 
-// Installs a sink for the whole process; nullptr: messages are dropped, as they are at the start.
+// Installs a sink for the whole process. With nullptr, messages are dropped, as before the first
+// call.
 void set_log_sink(std::shared_ptr<LogSink> sink);
 
 void log_info(const std::string& line);

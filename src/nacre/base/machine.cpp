@@ -78,7 +78,7 @@ int64_t left_in_groups(const SystemFiles& files) {
                               GroupFiles{"memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                                          "total_inactive_file", "total_active_file"}}) {
     for_each_group(files, f.controller, [&](const std::string& folder) {
-      // "max" (no limit) is not a number
+      // A file without a limit holds "max", for which read_number() returns -1.
       const int64_t limit = read_number(folder + "/" + f.limit, "");
       const int64_t used = read_number(folder + "/" + f.used, "");
       if (limit < 0 || used < 0) return;
@@ -165,7 +165,7 @@ int64_t unread_file_bytes(const SystemFiles& files) {
     if (!first.ends_with(":")) {  // "begin-end rw-p offset device inode path"
       std::string offset, device;
       words >> offset >> device >> inode;
-      // Data files are mapped like this, but only a few pages of the files of programs are.
+      // Nacre maps data files as "rw-p". Of the files of programs, only a few pages are mapped so.
       data = inode != 0 && second == "rw-p";
     } else if (data && (first == "Size:" || first == "Rss:")) {
       std::from_chars(second.data(), second.data() + second.size(), kib);

@@ -1,4 +1,4 @@
-// What the operating system says about this machine and this process.
+// Reads what the operating system says about this machine and this process.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ int usable_cpus(const SystemFiles& files = {});
 // Returns the highest clock of the processors in MHz, as the system reports it now; 0 if it reports
 // none.
 double clock_megahertz(const SystemFiles& files = {});
-// Returns the number of threads above which more do not help: four per usable processor, and at
-// least 64.
+// Returns the largest number of threads that can be useful: four per usable processor, but at least
+// 64.
 int most_threads();
 
 // Returns the largest resident memory of this process in bytes since its start, or since

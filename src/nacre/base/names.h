@@ -1,5 +1,6 @@
-// Names that people type: values of options, commands, keys of files. Capitals, hyphens and
-// underscores do not matter. For an unknown name, the error message suggests a similar one.
+// Finds the name that people meant when they typed the value of an option, a command or a key of a
+// file. Capitals, hyphens and underscores do not matter. For an unknown name, the error message
+// suggests a similar one.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace nacre {
 
-// Another word for a name: people who say "ladies" mean the sampler "layer".
+// A word that people say for a name: who says "ladies" means the sampler "layer".
 struct Synonym {
   std::string said;
   std::string meant;

@@ -18,7 +18,7 @@ int num_threads();
 // shorter).
 void parallel_for(int64_t n, int64_t chunk, FunctionRef<void(int64_t, int64_t)> body);
 
-// Calls body(i) for every i in [0, n), one task each.
+// Calls body(i) for every i in [0, n). Each call is a task of its own.
 void parallel_tasks(int64_t n, FunctionRef<void(int64_t)> body);
 
 // Returns the index in [0, num_threads()) of the calling worker inside a parallel loop. Use it to

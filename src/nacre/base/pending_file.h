@@ -54,7 +54,7 @@ void remove_pending_files() noexcept;
 // Makes a rename inside `folder` durable if the file system can do so.
 void sync_folder(const std::string& folder);
 
-// writes a PendingFile in one call
+// Writes `bytes` to a PendingFile of `path` and commits it.
 void write_file(const std::string& path, std::string_view bytes);
 std::string read_file(const std::string& path);  // throws UserError if the file cannot be read
 

@@ -6,7 +6,7 @@
 namespace nacre {
 
 struct PluginFunction {
-  void* address = nullptr;  // null: see `why`
+  void* address = nullptr;  // the function; null if there is none, which `why` explains
   std::string path;         // path of the library; empty if there is none
   std::string why;          // why the library could not be opened; empty if there is none
 };

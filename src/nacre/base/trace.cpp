@@ -31,11 +31,11 @@ constexpr size_t kHeld = 1 << 14;
 std::atomic<bool> g_enabled{false};
 std::atomic<int> g_next_thread{0};
 std::mutex g_mutex;
-// All below is guarded by g_mutex.
+// g_mutex guards all variables below.
 std::vector<Event> g_events;
 std::set<std::string> g_names;  // c_str() stays valid because a set never moves its elements
 int64_t g_origin_ns = 0;
-// The file that spans are written to as they come; empty: there is none.
+// The file that spans are written to as they come, or an empty text if there is none.
 std::string g_path;
 std::unique_ptr<PendingFile> g_file;  // open once there were more spans than are held
 std::exception_ptr g_failure;         // why spans could not be recorded

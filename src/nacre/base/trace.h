@@ -13,7 +13,8 @@ namespace nacre {
 void trace_start(const std::string& file = "");
 bool trace_enabled();
 // Writes the timeline as JSON to `path`, which must be the `file` of trace_start() if one was
-// given. The file appears when it is whole. Throws what went wrong while spans were recorded.
+// given. The file appears only when it is complete. If spans could not be recorded, throws the
+// reason here.
 void trace_write(const std::string& path);
 // Ends the timeline: nothing is recorded any more, and spans that were not written are dropped. A
 // process that goes on after a traced run calls this, because the timeline would grow otherwise.
