@@ -22,9 +22,9 @@ std::string shape_text(const Shape& shape);  // "[3, 4]"
 class Tensor {
  public:
   Tensor() = default;
-  // The values are not initialised.
+  // Allocates memory for the values and leaves it uninitialised.
   Tensor(DType dtype, Shape shape);
-  // Borrows memory that `owner` keeps alive.
+  // Makes a tensor of memory that `owner` keeps alive.
   Tensor(DType dtype, Shape shape, std::shared_ptr<void> owner, void* data);
   static Tensor zeros(DType dtype, Shape shape);
 
