@@ -1,4 +1,4 @@
-// How many bytes it takes to make one graph from another, computed in advance.
+// Computes in advance how many bytes it takes to make one graph from another.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct GraphCounts {
 
 // Returns the most bytes that build_graph() holds at any moment, including the list it is given.
 int64_t build_graph_bytes(const GraphCounts& graph);
-// Both count bytes beside the graph itself: out_bytes() what Graph::out() holds in the end,
-// making_out_bytes() the most while it is made.
+// Both functions count bytes beside the graph itself: out_bytes() what Graph::out() holds in the
+// end, making_out_bytes() the most that is held while Graph::out() is made.
 int64_t out_bytes(const GraphCounts& graph);
 int64_t making_out_bytes(const GraphCounts& graph);
 // Returns the most bytes that make_undirected() takes beside the graph it is given, including its

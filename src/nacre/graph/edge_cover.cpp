@@ -214,8 +214,8 @@ int64_t EdgeCover::bytes() const {
 int64_t covering_bytes(int64_t edges) { return edges * 2 * 30; }
 
 EdgeCover cover_edges(const Graph& graph) {
-  // 1 for edges at the pair of their destination, 0 for those at the pair of their source. An edge
-  // with both pairs in the cover belongs to its destination.
+  // at_dst[e] is 1 if edge e belongs to the pair of its destination, and 0 if it belongs to the
+  // pair of its source. An edge with both pairs in the cover belongs to its destination.
   Buffer<char> at_dst(std::max<int64_t>(1, graph.num_edges()));
   {
     const BipartitePairs pairs = bipartite_pairs(graph);

@@ -85,7 +85,8 @@ struct EdgeSums {
   int64_t self_loops = 0, duplicates = 0, halo = 0;
   int64_t row_changes = 0;
   double distance_log = 0, gap_log = 0, reuse_log = 0;
-  // of the lengths at both ends of an edge, less their means
+  // Sums over the edges, for the correlation of the row length with the column length at the two
+  // ends of an edge: of their product and of their squares, after subtraction of their means.
   double both = 0, row_squares = 0, column_squares = 0;
 };
 

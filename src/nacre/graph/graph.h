@@ -17,11 +17,12 @@
 namespace nacre {
 
 using NodeId = uint32_t;
-// Used in permutations only; graphs of 2^32 edges or more have no out-CSC.
+// Numbers edges in permutations. A graph of 2^32 edges or more has no out-CSC, because EdgeId could
+// not number its edges.
 using EdgeId = uint32_t;
 
-// The same edges grouped by source. edge_id[i] is the in-CSR position of the i-th edge in this
-// order.
+// The edges of a graph grouped by source. edge_id[i] is the in-CSR position of the i-th edge in
+// this order.
 struct OutCsc {
   Array<int64_t> row_ptr;  // num_src + 1
   Array<NodeId> dst;       // num_edges
@@ -89,7 +90,8 @@ class Graph {
   // use).
   const PairIndex& pairs(End end) const;
   bool has_pairs(End end) const;
-  // Returns the number of these pairs, which is counted without building them.
+  // Returns the number of pairs at one end of the edges. The pairs are counted without building
+  // their index.
   int64_t count_pairs(End end) const;
 
   // Return the bytes of the graph's arrays, and the bytes that out() adds to them.

@@ -16,7 +16,7 @@ uint64_t below(uint64_t bound, uint64_t seed, uint64_t counter) {
   return ((uint64_t{random[0]} << 32) | random[1]) % bound;
 }
 
-// Draws without repetition by the beginning of a random shuffle.
+// Returns distinct random vertices: the beginning of a random shuffle of all vertices.
 std::vector<NodeId> scattered(int64_t vertices, int64_t count, uint64_t seed) {
   std::vector<NodeId> all(vertices);
   std::iota(all.begin(), all.end(), NodeId{0});
@@ -25,8 +25,8 @@ std::vector<NodeId> scattered(int64_t vertices, int64_t count, uint64_t seed) {
   return all;
 }
 
-// Follows edges backwards, from a random vertex. If all that can be reached is in the ball, goes on
-// from the next vertex that is not.
+// Returns vertices found by following edges backwards from a random vertex. If everything that can
+// be reached is in the ball, the search goes on from the next vertex that is not.
 std::vector<NodeId> ball(const Graph& graph, int64_t count, uint64_t seed) {
   std::vector<char> found(graph.num_nodes(), 0);
   std::vector<NodeId> queue;
@@ -82,7 +82,7 @@ GraphPart part_of(const Graph& graph, std::span<const NodeId> own, bool halo) {
       for (int64_t i = graph.row_ptr()[v]; i < graph.row_ptr()[v + 1]; ++i) {
         NodeId& p = place[graph.col_idx()[i]];
         if (p != kOutside) continue;
-        p = 0;  // listed; numbered below
+        p = 0;  // marks the vertex as listed; its number is set below
         others.push_back(graph.col_idx()[i]);
       }
     }

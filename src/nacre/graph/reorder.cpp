@@ -165,7 +165,8 @@ Graph permuted(const Graph& graph, const Array<NodeId>& order, const Array<NodeI
   Buffer<float> weight(graph.weighted() ? graph.num_edges() : 0);
   Buffer<uint16_t> type(graph.typed() ? graph.num_edges() : 0);
   parallel_for(nodes, 1 << 12, [&](int64_t b, int64_t e) {
-    // Source and old position; edges of one source keep their order.
+    // Holds the new number of the source and the old position of each edge of a row. Sorting by
+    // both keeps the order of parallel edges.
     std::vector<std::pair<NodeId, int64_t>> row;
     for (int64_t i = b; i < e; ++i) {
       const int64_t from = graph.row_ptr()[order[i]];

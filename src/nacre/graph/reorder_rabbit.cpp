@@ -124,7 +124,8 @@ class Rabbit {
   std::vector<NodeId> first_child_;
   std::vector<NodeId> last_child_;
   std::vector<NodeId> next_sibling_;
-  // Links of communities that joined another one, until that one's turn.
+  // links_[v] holds the links of community v from the moment it joins another community until that
+  // one has gathered them in its own turn.
   std::vector<std::vector<Link>> links_;
   std::vector<uint32_t> weight_;
   std::vector<NodeId> touched_;

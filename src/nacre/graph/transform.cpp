@@ -230,7 +230,7 @@ Graph add_self_loops(const Graph& graph) {
 Graph make_undirected(const Graph& graph) {
   if (!has_sorted_rows(graph)) return make_undirected_by_sorting(graph);
   const int64_t vertices = graph.num_dst();
-  graph.out();  // all threads build it now, before the loops walk it
+  graph.out();  // builds the out-CSC with all threads, before the loops below walk it
   Buffer<int64_t> row_ptr(vertices + 1);
   parallel_for(vertices, kRows, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) {

@@ -1,6 +1,6 @@
-// Groups edges by source for small graphs, which one thread transposes faster than many: the blocks
-// of a batch, which many threads make ready side by side. It touches few bytes, and the memory is
-// the caller's.
+// Groups edges by source for small graphs, such as the blocks of a batch, which many threads
+// prepare side by side. One thread transposes a small graph faster than many. These functions touch
+// few bytes and write to memory of the caller.
 #pragma once
 
 #include "nacre/graph/graph.h"
@@ -9,8 +9,8 @@ namespace nacre {
 
 inline bool is_few_edges(const Graph& graph) { return graph.num_edges() + graph.num_src() < 1 << 22; }
 
-// Where the result goes. Offset is an integer type that holds the number of edges. `dst` and
-// `edge_id` are as in OutCsc; one of them may be null.
+// Says where group_by_source() writes. Offset is an integer type that holds the number of edges.
+// `dst` and `edge_id` are as in OutCsc; one of them may be null.
 template <class Offset>
 struct EdgesBySource {
   Offset* offsets = nullptr;  // num_src + 2 values; the last is not part of the result
