@@ -102,7 +102,8 @@ class Dfg {
   const Node& operator[](NodeRef i) const { return nodes_[i]; }
   int size() const { return static_cast<int>(nodes_.size()); }
 
-  // Named results: "logits", "loss", "grad:NAME". Their order is kept.
+  // Gives a node a name as a result: "logits", "loss", "grad:NAME". The results keep the order in
+  // which they were named.
   void set_output(const std::string& name, NodeRef node);
   const std::vector<std::pair<std::string, NodeRef>>& outputs() const { return outputs_; }
   NodeRef output(std::string_view name) const;       // throws InternalError if there is none

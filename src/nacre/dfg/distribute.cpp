@@ -315,7 +315,8 @@ class Distributor {
     if (!on_vertices(in)) return block_value(in);
     const bool sequence = (n.op == Op::lstm || n.op == Op::lstm_gates) && in == n.inputs[0];
     if (sequence || (n.op == Op::index && n.attr == Attr::src)) return halo(in);
-    // The first rows of a value that is computed for the halo anyway need not be computed again.
+    // If a value is computed for the halo anyway, its first rows are those of the rank's own
+    // vertices.
     return n.op == Op::index && n.attr == Attr::self && local_[in] ? halo(in) : plain(in);
   }
 
@@ -431,7 +432,8 @@ class Distributor {
     return copy_to(space(i), i, [&](NodeRef in) { return block_value(in); });
   }
 
-  // Σ xᵀ·g over all vertices. If g comes in parts, the sum over own and halo rows gives the same.
+  // Makes Σ xᵀ·g over all vertices. If g comes in parts, the sum over own and halo rows gives the
+  // same.
   NodeRef weight_grad(NodeRef i) {
     const std::vector<NodeRef>& in = inputs(i);
     for (const bool second : {true, false}) {
@@ -450,7 +452,7 @@ class Distributor {
     return out_.add({.op = op, .inputs = std::move(inputs), .alpha = alpha});
   }
   NodeRef sum(NodeRef x) { return add(Op::all_reduce, {add(Op::column_sum, {x})}); }
-  // 1 / the number of vertices of all ranks
+  // Makes 1 / the number of vertices of all ranks.
   NodeRef inverse_rows(Space rows) {
     return add(Op::inv, {sum(out_.add({.op = Op::constant, .type = {rows, {}}, .alpha = 1}))});
   }
@@ -488,7 +490,7 @@ class Distributor {
   const RankPlacement& placement_;
   Dfg out_;
   const NodeVector<char> forward_;  // whether the forward pass needs a node
-  // Whether the backward pass is being made; otherwise it is the forward pass.
+  // Whether the nodes of the backward pass are being made, rather than those of the forward pass.
   bool backward_ = false;
   NodeVector<Forms> forms_;
   NodeVector<char> local_;     // whether ranks can compute the value for their halo from leaves

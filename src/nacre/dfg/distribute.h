@@ -57,8 +57,8 @@ struct RankPlacement {
 // Returns "late", or "late, but early at layer 0 forward and narrow at layer 1 backward".
 std::string placement_text(const RankPlacement& placement);
 
-// The layers of a rank's blocks that are not its own edges. -1 means that the blocks have no such
-// layer.
+// Says which layers of a rank's blocks hold other edges than those that end at its own vertices. -1
+// means that the blocks have no such layer.
 struct RankViews {
   // v(whole) and v(whole+1) are all vertices on each rank, and e(whole) are all edges.
   int whole = -1;

@@ -392,7 +392,7 @@ class Inference {
     return out;
   }
 
-  // Returns the type of rows of kinds 0, 1, … that become the rows of v0.
+  // Returns the type of the rows of v0 when they are put together from rows of kinds 0, 1, ….
   ValueType joined_kinds() const {
     ValueType out = in(0);
     for (size_t k = 0; k < in_.size(); ++k) {

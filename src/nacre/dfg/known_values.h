@@ -1,6 +1,6 @@
-// Values of edges that every rank can compute for a block that is not its own: numbers such as
-// weights and norms, which depend on inputs and parameters alone. Aggregations that are placed on
-// such a block (distribute_columns.h, distribute_sums.h) read them.
+// Finds values of edges that every rank can compute for a block that is not its own: numbers such
+// as weights and norms, which depend on inputs and parameters alone. Aggregations that are placed
+// on such a block (distribute_columns.h, distribute_sums.h) read these values.
 #pragma once
 
 #include <map>

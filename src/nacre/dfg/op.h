@@ -57,7 +57,8 @@ enum class Op : uint8_t {
   lstm,
   lstm_grad_z,  // (g: v(l+1)[H], z, w) → like z
   lstm_grad_w,  // (g, z, w) → p[H,4H]
-  // The next three do the same with the gates of the forward pass kept instead of computed again.
+  // The next three operations compute an LSTM and its gradients with the gates of the forward pass
+  // kept, where lstm_grad_z and lstm_grad_w compute the gates again.
   lstm_gates,  // (z, w) → e(l)[4H]: the gates of every step, after their activations
   // (g: v(l+1)[H], gates: e(l)[4H], w) → e(l)[4H]: gradient of the gates before their activations
   lstm_gates_grad,

@@ -26,7 +26,8 @@ inline bool dropout_keep(const DropoutStream& stream, uint64_t element, uint32_t
   return ((word >> (element % 2 * 16)) & 0xFFFF) >= threshold;
 }
 
-// Returns at most 65535, so that even the largest share keeps something.
+// Returns the threshold for a share p of dropped elements. The threshold is at most 65535, so that
+// even the largest share keeps something.
 inline uint32_t dropout_threshold(double p) {
   return static_cast<uint32_t>(std::min(65535L, std::lround(p * 65536.0)));
 }

@@ -121,8 +121,8 @@ class Finder {
            space != SpaceKind::param && space != SpaceKind::type;
   }
 
-  // Searches level by level, so that a layer's own parameters come before those of the layers below
-  // it.
+  // Returns the name of the parameter nearest to node i. The search goes level by level, so that a
+  // layer's own parameters come before those of the layers below it.
   std::string nearest_parameter(NodeRef i) const {
     std::vector<NodeRef> level{i};
     while (!level.empty()) {

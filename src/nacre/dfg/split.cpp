@@ -9,7 +9,8 @@
 namespace nacre {
 namespace {
 
-// weights and values computed only from them; every stage that reads them computes them again
+// Stands for the stage of weights and of values computed from weights only. Every stage that reads
+// such a value computes it again.
 constexpr int kAnywhere = -2;
 
 int stage_of(const Node& node) {

@@ -1,7 +1,7 @@
 // The text form of a DFG. There is one line for each node:
 //   %7 = index_add(%6) : v1[256] attr=dst
 //   %0 = input : v0[128] name=x
-// then come `output NAME %i` and `update NAME %i` lines. `#` starts a comment. Fields that hold
+// Then come lines `output NAME %i` and `update NAME %i`. `#` starts a comment. Fields that hold
 // their default are not printed.
 #include <cctype>
 #include <charconv>
@@ -104,7 +104,7 @@ class Line {
     return number<int>();
   }
 
-  // Fails if anything follows.
+  // Fails if the line goes on.
   void end() {
     if (!done()) fail("unexpected '" + std::string(text_.substr(0, 12)) + "'");
   }
