@@ -1,4 +1,4 @@
-// What the layers of models with attention share.
+// Holds what the layers of models with attention share.
 #pragma once
 
 #include "nacre/model/stack.h"

@@ -26,7 +26,7 @@ void check_edge_weights(const ModelOptions& options, const Dfg& dfg) {
 
 Value add_loss(Napa& net, const ModelOptions& options, Value logits) {
   const Space space = logits.type().space;
-  // Every pair of a vertex and a class may have a weight of its own.
+  // With weighted_bce, every pair of a vertex and a class has a weight of its own.
   const bool of_each = options.loss == "weighted_bce";
   const Value weight = net.input("loss_weight", {space, of_each ? Dims{options.out_dim} : Dims{}});
   if (options.loss == "bce" || of_each) {

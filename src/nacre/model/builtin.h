@@ -14,7 +14,7 @@ struct ModelEntry {
   BuildModel build;
 };
 
-ModelKnob edge_dropout_knob();  // is for models that sum neighbours by Napa::edge_dropout
+ModelKnob edge_dropout_knob();  // for models that sum neighbours by Napa::edge_dropout
 
 // Returns the models of all files of models/.
 std::vector<ModelEntry> builtin_models();

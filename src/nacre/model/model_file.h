@@ -1,5 +1,5 @@
-// This file loads models from files that are named when the program runs: shared libraries, and
-// files written in Python.
+// Loads models from files that are named when the program runs: shared libraries, and files written
+// in Python.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ bool names_model_file(const std::string& text);
 // file cannot be loaded, or if it has several models and the text does not say which.
 std::string load_model_file(const std::string& text);
 
-// Returns what load_model_file() takes to find a registered model again, or an empty text if no
-// file is known that it came from.
+// Returns the text that makes load_model_file() find a registered model again, or an empty text if
+// no file is known that the model came from.
 std::string file_of_model(const std::string& model);
 // Records the file that a registered model came from.
 void set_file_of_model(const std::string& model, const std::string& text);

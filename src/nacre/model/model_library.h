@@ -1,6 +1,5 @@
-// This file says what a shared library of models offers to the program that opens it. Such a
-// library is made of model files and its own copy of this room; nacre_model_library() of CMake
-// builds one.
+// Defines what a shared library of models offers to the program that opens it. Such a library is
+// made of model files and its own copy of this room; nacre_model_library() of CMake builds one.
 #pragma once
 
 #include <string>
@@ -10,14 +9,14 @@
 
 namespace nacre {
 
-// These are the names of the two functions of a library, and their types.
+// The names and types of the two functions of a library.
 inline constexpr const char* kModelLibraryAbi = "nacre_model_abi";
 inline constexpr const char* kModelLibraryModels = "nacre_models";
 using ModelLibraryAbi = const char* (*)();
 using ModelLibraryModels = const std::vector<ModelEntry>* (*)();
 
-// Returns a text that is different for a library and a program if the types that they share are
-// different. It consists of the versions of Nacre and of the compiler and the sizes of the types.
+// Returns a text that differs between a library and a program if the types that they share differ.
+// The text consists of the versions of Nacre and of the compiler and the sizes of the types.
 const std::string& model_library_abi();
 
 // Returns the models that register_model() has added, without those of Nacre.

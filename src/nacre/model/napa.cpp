@@ -56,7 +56,7 @@ Value Napa::add(Op op, std::initializer_list<Value> inputs, Attr attr, double al
 
 void Napa::begin_layer(int layer) { scope_ = "layers." + std::to_string(layer) + "."; }
 
-// Makes a leaf at its first use; later uses share it.
+// Returns a leaf. The first call for a leaf makes it, and later calls return the same node.
 Value Napa::leaf(Node node) {
   const std::string key = std::string(op_info(node.op).name) + ":" + node.name + ":" +
                           std::string(attr_name(node.attr)) + ":" + space_text(node.type.space);
@@ -76,7 +76,7 @@ Value Napa::features(int64_t dim) {
 }
 
 Value Napa::features_of_kinds(int64_t dim) {
-  // A batch reads only the rows of its own vertices.
+  // The features are learned, and a batch reads only the rows of its own vertices.
   if (learns_all_rows(options_.kinds) && options_.sampling != Sampling::none)
     return learned_rows(options_.kinds[0], {Space::vertex(0), {dim}});
   const std::string scope = std::exchange(scope_, "");  // this parameter belongs to no layer

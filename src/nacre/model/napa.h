@@ -48,18 +48,19 @@ class Value {
   NodeRef node_ = -1;
 };
 
-// Elementwise. Parameters and values of fewer dimensions are broadcast (see Op::add).
+// These operators work element by element. Parameters and values of fewer dimensions are broadcast
+// (see Op::add).
 Value operator+(Value a, Value b);
 Value operator-(Value a, Value b);
 Value operator*(Value a, Value b);
 Value operator*(double factor, Value x);
 
-// How a destination combines its messages. `mix` is a sum whose weighting is already normalised
-// over the edges of each destination (attention, means by type). If edges are sampled, sums are
-// scaled up to all edges of the destination; means and mixtures stay as they are.
+// Says how a destination combines its messages. `mix` is a sum whose weighting is already
+// normalised over the edges of each destination (attention, means by type). If edges are sampled,
+// sums are scaled up to all edges of the destination; means and mixtures stay as they are.
 enum class Aggregate : uint8_t { sum, mean, max, mix };
 
-// Which part of the graph the blocks hold.
+// Says which part of the graph the blocks hold.
 enum class Sampling : uint8_t {
   none,    // the whole graph in every layer
   blocks,  // all edges of the destinations, but not of the sources, so degrees are inputs
@@ -70,7 +71,8 @@ enum class Sampling : uint8_t {
   importance,
 };
 
-// Vertices of one kind in a graph with several kinds; their ids follow those of the kind before.
+// The vertices of one kind, in a graph with several kinds. Their ids follow those of the kind
+// before.
 struct VertexKind {
   std::string name;
   int64_t vertices = 0;
@@ -95,7 +97,7 @@ struct NapaOptions {
   Sampling sampling = Sampling::none;
 };
 
-// How pull_linear aggregates. `weighting` holds one number for each edge, or is empty.
+// Says how pull_linear aggregates. `weighting` holds one number for each edge, or is empty.
 struct PullOptions {
   Aggregate aggregate = Aggregate::sum;
   Value weighting;
@@ -131,23 +133,25 @@ class Napa {
   // and learned rows have one row for each vertex of the kind in v0.
   Value features(int64_t dim);
   Value param(const std::string& name, const Dims& dims, Init init, double constant = 0);
-  // one row for each edge type
+  // Makes a parameter with one row for each edge type.
   Value type_param(const std::string& name, const Dims& dims, Init init);
-  // kept with the parameters, but not trained
+  // Makes a value that is kept with the parameters but not trained.
   Value state_param(const std::string& name, const Dims& dims, Init init);
   // The values below belong to the block whose sources x lives at.
-  // e(l)[], the input "edge_weight.<l>"; empty if the graph has no weights.
+  // Returns e(l)[], the input "edge_weight.<l>", or an empty handle if the graph has no weights.
   Value edge_weight(Value x);
   // Degrees are those of the whole graph. If blocks hold less, they are the inputs "in_degree.<l>"
   // and "out_degree.<l>".
   Value in_degree(Value x);   // v(l+1)[]
   Value out_degree(Value x);  // v(l)[]
-  // v(l+1)[]: the sum of the weights of the incoming edges; the degree if the graph has no weights.
+  // Returns v(l+1)[]: the sum of the weights of the incoming edges, or the degree if the graph has
+  // no weights.
   Value in_weight(Value x);
-  // e(l)[]: number of edges of the same destination and type in the block
+  // Returns e(l)[]: for each edge, the number of edges of the same destination and type in the
+  // block.
   Value typed_degree(Value x);
-  // e(l)[], the input "edge_scale.<l>": the number of edges that each sampled edge stands for;
-  // empty if the blocks hold all edges.
+  // Returns e(l)[], the input "edge_scale.<l>": the number of edges that each sampled edge stands
+  // for. Returns an empty handle if the blocks hold all edges.
   Value edge_scale(Value x);
 
   // ---- indexing

@@ -12,9 +12,9 @@ namespace nacre {
 // gives the logits.
 using LayerFunction = std::function<Value(Value x, int64_t out, bool last)>;
 
-// features → input dropout → { layer → norm → activation → (+ residual) → dropout } … → layer.
-// With input_dropout = dropout the input of every layer is dropped out, as in the GCN and GAT
-// papers.
+// Builds features → input dropout → { layer → norm → activation → (+ residual) → dropout } … →
+// layer. With input_dropout = dropout, the input of every layer is dropped out, as in the GCN and
+// GAT papers.
 Value stack_layers(Napa& net, const ModelOptions& options, const LayerFunction& layer);
 
 }  // namespace nacre

@@ -15,8 +15,8 @@ namespace nacre {
 namespace {
 
 constexpr double kSlope = 0.2;
-// Added to the squared length of a row before the row is divided by its length. Without it, a row
-// much shorter than a millionth would have a gradient beyond the range of floats.
+// This is added to the squared length of a row before the row is divided by its length. Without it,
+// a row much shorter than a millionth would have a gradient beyond the range of floats.
 constexpr double kTinySquare = 1e-12;
 
 Value activate(Napa& net, Value y, const std::string& name) {
@@ -30,7 +30,7 @@ Value piece(Napa& net, Value y, const ModelOptions& options) {
   return y * net.inv_sqrt(net.row_sum(y * y, 0) + net.constant(kTinySquare));
 }
 
-// Returns Σ_j c_ij · x_j, or the mean of the authors' program.
+// Returns Σ_j c_ij · x_j or, with the knob `authors`, the mean of x_i and all x_j.
 Value weighted_sum(Napa& net, Value x, const ModelOptions& options) {
   const double dropped = options.knobs.at("edge-dropout");
   if (options.knobs.at("authors") == 0)
@@ -41,7 +41,7 @@ Value weighted_sum(Napa& net, Value x, const ModelOptions& options) {
   return net.pull(x, Aggregate::sum, net.edge_dropout(weight, dropped)) + net.self(x) * share;
 }
 
-// One linear map of the authors' program: the bias is drawn like the weights.
+// Applies one linear map of the authors' program, whose bias is drawn like its weights.
 Value map_of_authors(Napa& net, Value x, const std::string& name, const ModelOptions& options) {
   const Value y = net.linear(x, name, options.hidden, false);
   return activate(net, y + net.param(name + ".bias", y.dims(), Init::glorot), options.activation);
