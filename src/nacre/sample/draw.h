@@ -23,7 +23,7 @@ inline uint64_t batch_key(uint64_t seed, uint64_t epoch, uint64_t batch) {
 
 inline uint64_t place(uint32_t channel, uint32_t hop) { return uint64_t{channel} << 32 | hop; }
 
-// The random words of one vertex in one hop of one batch.
+// Gives the random words of one vertex in one hop of one batch.
 struct Stream {
   uint64_t key;
   uint64_t place;

@@ -30,7 +30,8 @@ void HopSampler<Table>::begin(std::span<const NodeId> seeds, const SampleKey& ke
 template <class Table>
 void HopSampler<Table>::make_room(int64_t more) {
   table_.reserve(std::min(more, graph_.num_nodes() - count_));
-  // One more than needed: insert() writes the next vertex before it knows that it is new.
+  // There is one place more than needed, because insert() writes the next vertex before it knows
+  // that the vertex is new.
   const int64_t wanted = std::min(count_ + more, graph_.num_nodes()) + 1;
   if (wanted <= vertices_.size()) return;
   Buffer<NodeId> larger(std::max(wanted, vertices_.size() * 2));

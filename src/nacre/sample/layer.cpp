@@ -70,7 +70,7 @@ class LayerSampler final : public HopSampler<Table> {
     }
   }
 
-  // The importance of near candidates counts more.
+  // Multiplies the importance of the candidates that the hop prefers by the scale of the locality.
   void prefer_near(int index) {
     const double scale = locality_->scale();
     const std::span<const uint8_t> preferred = locality_->preferred(index);

@@ -28,9 +28,9 @@ class Locality {
   std::span<const uint8_t> preferred(int hop) const { return preferred_[static_cast<size_t>(hop)]; }
   int hops() const { return static_cast<int>(preferred_.size()); }
 
-  // The weight of preferred vertices relative to that of others; the number of draws stays the
-  // same. With scale 1, samples are those of the sampler without locality. Batches that begin after
-  // set_scale() use the new value.
+  // Return and set the weight of preferred vertices relative to that of others; the number of draws
+  // stays the same. With scale 1, samples are those of the sampler without locality. Batches that
+  // begin after set_scale() use the new value.
   double scale() const { return scale_; }
   void set_scale(double scale) { scale_ = scale; }
 
@@ -39,15 +39,16 @@ class Locality {
   std::atomic<double> scale_{1};
 };
 
-// Returns a function that makes batch samplers like those of `sampler` that prefer near vertices.
-// `sampler` must outlive them. Throws UserError if its method draws whole subgraphs.
+// Returns a function that makes batch samplers like those of `sampler`, except that they prefer
+// near vertices. `sampler` must outlive these batch samplers. Throws UserError if its method draws
+// whole subgraphs.
 //
 // Node-wise sampling draws each vertex's edges by weight, as draw.h defines it, with the weight of
 // edges from preferred vertices multiplied by the scale. Layer-wise sampling multiplies the
 // importance of preferred candidates. A hop of fan-out -1 has no choice and stays as it is.
 MakeBatchSampler locality_sampler(const Sampler& sampler, std::shared_ptr<const Locality> locality);
 
-// Algorithm 2 adapts the scale to the share of the time that loading features takes.
+// Adapts the scale to the share of the time that loading features takes (Algorithm 2 of the paper).
 struct LocalityScale {
   double low = 0.15;   // lt in the paper: if loading takes a smaller share of the time, the scale
                        // may shrink

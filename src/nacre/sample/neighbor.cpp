@@ -14,9 +14,9 @@ namespace {
 constexpr uint32_t kSmallCount = 32;
 
 // Does what draw::distinct does, for `count` ≤ lanes < degree ≤ 2^31, and writes positions from
-// `begin` on, ascending. The draws do not depend on each other, so all are made first. If they are
-// distinct, as they mostly are, the place of each is the number of smaller ones; whether they are
-// is the only branch that depends on a draw.
+// `begin` on, ascending. The draws do not depend on each other, so all are made first. In most
+// cases they are distinct, and then the place of each is the number of smaller ones. Only one
+// branch depends on the draws: whether they are distinct.
 template <uint32_t lanes>
 void few_distinct(const draw::Stream& stream, uint32_t degree, uint32_t count, int64_t begin, int64_t* out) {
   int32_t drawn[lanes];

@@ -26,8 +26,8 @@ class Picker {
   // weight.
   std::span<const Pick> least(std::span<const double> keys, std::span<const double> weights, int count);
 
-  // Returns the draws of weighted() with replacement, those of one candidate as one pick whose
-  // scale is the sum of theirs.
+  // Returns the draws of weighted() with replacement. The draws of one candidate become one pick,
+  // whose scale is the sum of their scales.
   std::span<const Pick> merged(const draw::Stream& stream, std::span<const double> weights, int count);
 
  private:

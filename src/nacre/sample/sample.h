@@ -136,9 +136,9 @@ class Sampler {
   // Returns whether batches have no seeds of their own (SamplerInfo::draws_subgraph).
   bool draws_seeds() const { return sampler_info(options().sampler).draws_subgraph; }
   std::unique_ptr<BatchSampler> make_batch_sampler() const;
-  // Lets `make` make the batch samplers, instead of the host's. Their samples must be the same.
-  // `beside_host`: whoever draws many batches at once lets both draw. Must be called before any
-  // other thread uses this object.
+  // Replaces the batch samplers of the host by those that `make` returns, which must draw the same
+  // samples. With `beside_host`, code that draws many batches at once lets samplers of both kinds
+  // draw. Must be called before any other thread uses this object.
   void draw_with(MakeBatchSampler make, bool beside_host = false);
   // Returns a sampler of the host if it draws beside others; null if batches are drawn in one way.
   std::unique_ptr<BatchSampler> make_second_sampler() const;
