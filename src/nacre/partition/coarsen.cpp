@@ -38,7 +38,7 @@ class Clustering {
   }
 
  private:
-  // Returns the number of vertices that moved.
+  // Lets every vertex choose a cluster once. Returns the number of vertices that moved.
   int64_t propagate(int round) {
     const int64_t batch = std::max(kLeastBatch, (view_.count + kBatches - 1) / kBatches);
     std::vector<NodeId> chosen(std::min(batch, view_.count));
@@ -56,8 +56,9 @@ class Clustering {
 
   bool fits(int64_t v, NodeId cluster) const { return load_[cluster] + work_[v] <= options_.most_work; }
 
-  // Returns the cluster with the most edges to v among those with room for it. Where several have
-  // as many, v stays in its own; otherwise a hash decides.
+  // Returns the cluster with the most edges to v among those with room for it. If several have as
+  // many, v stays in its own cluster if that is one of them; otherwise a hash of the cluster
+  // decides.
   NodeId choose(int64_t v, int round, Ratings& ratings) const {
     const NodeId own = label_[v];
     const int64_t entries = view_.entries(v);
@@ -82,8 +83,8 @@ class Clustering {
 
   bool move(int64_t v, NodeId to) {
     const NodeId from = label_[v];
-    // A cluster that all its vertices have left is no place to go: two neighbours that choose each
-    // other would swap.
+    // v does not move to a cluster that all its vertices have left, because two neighbours that
+    // choose each other's cluster would swap.
     if (to == from || load_[to] == 0 || !fits(v, to)) return false;
     load_[from] -= work_[v];
     load_[to] += work_[v];
@@ -91,9 +92,9 @@ class Clustering {
     return true;
   }
 
-  // Joins vertices that are still alone because the cluster they belong to is full, and vertices
-  // without neighbours: those with the same favourite become clusters. Without this step, the
-  // neighbours of a hub would never become fewer.
+  // Joins vertices that are still alone: those whose favourite cluster is full, and those without
+  // neighbours. Vertices of the same favourite become clusters. Without this step, the neighbours
+  // of a hub would never become fewer.
   void join_lonely() {
     Buffer<NodeId> favourite(view_.count);
     parallel_for(view_.count, kCoarsenChunk, [&](int64_t b, int64_t e) {

@@ -147,7 +147,8 @@ std::vector<uint16_t> fennel_parts(const Graph& graph, std::span<const double> s
 }
 
 int64_t fennel_bytes(const GraphCounts& graph, int parts) {
-  // Work, part, and two copies of a candidate for every vertex that might move to mend the balance.
+  // Counts, for every vertex, its work, its part, and two copies of a candidate, because any vertex
+  // might move to mend the balance.
   const int64_t vertices = graph.nodes * (8 + 2 + 16);
   const int64_t batch = std::max<int64_t>(kFennelChunk, std::min(kBatch, kMostCounters / std::max(1, parts)));
   return vertices + batch * parts * 4 + std::min(graph.edges, batch << 10) * 16;

@@ -75,8 +75,8 @@ std::vector<uint16_t> metis_parts(const Coarse& graph, std::span<const double> s
 }
 
 int64_t metis_bytes(int64_t vertices, int64_t entries) {
-  // The four arrays it is given, its own coarser graphs (together as large as the first), and the
-  // lists of boundary vertices and of their connections.
+  // Counts the four arrays that METIS is given, its own coarser graphs (together as large as the
+  // first), and the lists of boundary vertices and of their connections.
   return vertices * 120 + entries * 24;
 }
 

@@ -72,7 +72,8 @@ class Multilevel {
       how.seed = mix_key(options_.seed, levels_.size());
       Level level;
       level.clusters = find_clusters(view, work, how);
-      if (level.clusters.count > view.count / 20 * 19) break;  // little would be gained
+      // The next graph would hardly be smaller.
+      if (level.clusters.count > view.count / 20 * 19) break;
       level.graph = contract(view, work, level.clusters);
       levels_.push_back(std::move(level));
       const Coarse& graph = levels_.back().graph;
@@ -81,7 +82,8 @@ class Multilevel {
       view = graph.view();
       work = graph.work.data();
     }
-    // METIS takes graphs without loops and parallel edges, which a graph of clusters is.
+    // METIS takes only graphs without self loops and parallel edges. A graph of clusters has
+    // neither, so even a graph that is small enough becomes one, with one vertex in each cluster.
     if (levels_.empty()) {
       Level level{{}, single_clusters(view.count)};
       level.graph = contract(view, work, level.clusters);
@@ -117,7 +119,7 @@ class Multilevel {
     return best;
   }
 
-  // Gives vertices, the heaviest first, to the part that lacks most.
+  // Gives vertices, the heaviest first, to the part that lacks most work.
   std::vector<uint16_t> greedy(const Coarse& graph) const {
     std::vector<NodeId> order(graph.count());
     std::iota(order.begin(), order.end(), NodeId{0});
@@ -172,11 +174,12 @@ std::vector<uint16_t> multilevel_parts(const Graph& graph, std::span<const doubl
 }
 
 int64_t multilevel_bytes(const GraphCounts& graph, bool symmetric) {
-  // Work, clusters and their numbers, members of clusters, parts and flags of vertices.
+  // Counts, for every vertex, its work, its cluster and the number of that, its place among the
+  // members of clusters, its part and its flags.
   const int64_t vertices = graph.nodes * 72;
-  // The graphs of clusters, 8 bytes an entry. The first may have nearly as many entries as the
-  // graph itself; each is there twice while its rows are copied to their places. METIS comes when
-  // only the finished graphs are held.
+  // Counts the graphs of clusters, 8 bytes for each entry. The first may have nearly as many
+  // entries as the graph itself; each is there twice while its rows are copied to their places.
+  // METIS runs when only the finished graphs are held.
   const int64_t entries = symmetric ? graph.edges : 2 * graph.edges;
   const int64_t least = metis_bytes(std::min(graph.nodes, kFewVertices), std::min(entries, kFewEntries));
   return vertices + entries * 24 + least + (symmetric ? 0 : making_out_bytes(graph));

@@ -20,12 +20,13 @@
 namespace nacre {
 namespace {
 
-// Changes when the same arguments give another partition than before.
+// Part of the key of kept partitions. Must be increased when the same arguments give another
+// partition than before.
 constexpr int kVersion = 1;
 
 constexpr std::string_view kNames[] = {"metis", "fennel", "range", "random"};
 
-// The parts that get anything. Methods see these parts only.
+// The parts whose shares are not 0. Methods see these parts only.
 struct Active {
   std::vector<double> shares;
   std::vector<uint16_t> part;  // number among all parts
@@ -76,7 +77,7 @@ std::string partition_folder() {
   return folder.empty() ? "" : folder + "/partitions";
 }
 
-// Returns an empty list if nothing usable is kept.
+// Returns the kept partition, or an empty list if nothing usable is kept.
 std::vector<uint16_t> read_kept(const std::string& folder, const std::string& key, int64_t count, size_t parts) {
   const auto text = folder.empty() ? std::nullopt : read_cached(folder, key);
   if (!text || text->size() != static_cast<size_t>(count) * sizeof(uint16_t)) return {};

@@ -21,7 +21,7 @@ enum class PartitionMethod : uint8_t {
 };
 std::string_view partition_method_name(PartitionMethod method);
 std::vector<std::string> partition_method_names();
-// Throws UserError, which names the option.
+// Returns the method of that name. Throws UserError, which names `option`, if there is none.
 PartitionMethod parse_partition_method(const std::string& name, const std::string& option = "--method");
 
 struct PartitionOptions {
@@ -33,11 +33,12 @@ struct PartitionOptions {
   double imbalance = 0.03;  // how far the work of a part may be from its target, as a share of it
   int passes = 4;           // fennel: how often the edges are read
   uint64_t seed = 0;
-  // Keep results of metis and fennel in the cache folder and take them from there.
+  // Whether results of metis and fennel are kept in the cache folder and taken from there.
   bool use_cache = true;
 };
 
-// The most parts. Parts are 16-bit numbers inside, and tables of parts × parts are kept.
+// The largest number of parts. Parts are 16-bit numbers inside, and tables of parts × parts are
+// kept.
 constexpr int kMostParts = 1024;
 
 struct Partition {

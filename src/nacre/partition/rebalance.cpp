@@ -13,7 +13,8 @@ constexpr int kMostTurns = 24;
 constexpr int64_t kRebalanceChunk = 1 << 12;
 constexpr int kBuckets = 128;
 
-// A vertex that could move, and what that costs: 0 nothing, and more for every bucket.
+// A vertex that could move to part `to`. Bucket 0 holds the moves that cost nothing, and every
+// further bucket holds more expensive ones.
 struct Candidate {
   NodeId vertex;
   uint16_t to;
@@ -58,7 +59,7 @@ class Rebalancer {
     mean_ = std::max(1.0, total / static_cast<double>(std::max<int64_t>(1, draft.view.count)));
   }
 
-  // Returns whether any vertex moved.
+  // Lets parts give and take vertices once. Returns whether any vertex moved.
   bool turn() {
     Flow flow = flow_of(draft_);
     const auto most_room =
@@ -95,7 +96,8 @@ class Rebalancer {
         for (const uint16_t p : connections.met()) {
           if (flow.room[p] > 0 && connections[p] > connections[best]) best = p;
         }
-        // A heavy vertex helps more than a light one, so the loss counts per work.
+        // A heavy vertex helps more than a light one, so the loss is divided by the work of the
+        // vertex.
         const double loss =
             static_cast<double>(connections[own] - connections[best]) * mean_ / static_cast<double>(draft_.work[v]);
         found[b / kRebalanceChunk].push_back({static_cast<NodeId>(v), best, bucket_of(loss)});

@@ -34,7 +34,8 @@ std::vector<uint16_t> range_parts(const Graph& graph, std::span<const double> sh
 
 std::vector<uint16_t> random_parts(const Graph& graph, std::span<const double> shares,
                                    const PartitionOptions& options) {
-  // A random number and, below it, the vertex: vertices are distinct, so the order is unique.
+  // Sort keys: a random number in the upper bits and the vertex in the lower ones. Vertices are
+  // distinct, so the order is unique.
   Buffer<uint64_t> order(graph.num_dst());
   parallel_for(order.size(), 1 << 16, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) {

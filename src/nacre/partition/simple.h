@@ -9,9 +9,9 @@
 
 namespace nacre {
 
-// Each part gets consecutive vertices.
+// Returns parts of consecutive vertices.
 std::vector<uint16_t> range_parts(const Graph& graph, std::span<const double> shares, const PartitionOptions& options);
-// Each part gets consecutive vertices of a random order.
+// Returns parts of vertices that follow one another in a random order.
 std::vector<uint16_t> random_parts(const Graph& graph, std::span<const double> shares, const PartitionOptions& options);
 
 }  // namespace nacre

@@ -18,7 +18,8 @@ struct PartStats {
   int64_t sent = 0;    // rows that it sends: each vertex counts once for each part that needs it
   int64_t inside = 0;  // vertices all of whose sources are its own, so that they need no halo
 
-  // Returns the work as a share of its target; 1 if nothing is wanted and there is nothing.
+  // Returns the work as a share of the target: 1 if both are 0, and infinity if only the target is
+  // 0.
   double fill() const;
 };
 
