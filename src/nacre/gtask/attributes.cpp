@@ -30,7 +30,7 @@ Use follow(Attr attr) {
     case Attr::pair_dst:
       return {.dst = true, .type = true};
     default:
-      return {};  // self follows no edge
+      return {};  // Attr::self follows no edge
   }
 }
 
@@ -71,7 +71,7 @@ Use use_of(const Dfg& dfg, const Node& node) {
 
 struct RoleOf {
   bool Use::*followed;
-  bool Use::*shapes;  // nullptr: nothing shapes the work
+  bool Use::*shapes;  // null if the attribute shapes no work
 };
 
 RoleOf role_of(Location location, Attribute attribute) {

@@ -1,7 +1,7 @@
-// One pass over the gTasks by several counters, each over the same number of edges. A counter has a
-// stamp for each value (the last gTask that had it) and, for each vertex, the set of types that the
-// current gTask has met with it, as the bits of a word. The counters add up whole numbers, so the
-// result does not depend on which counter runs first.
+// Several counters go over the gTasks in one pass, each over the same number of edges. A counter
+// has a stamp for each value (the last gTask that had it) and, for each vertex, the set of types
+// that the current gTask has met with it, as the bits of a word. The counters add up whole numbers,
+// so the result does not depend on which counter runs first.
 #include "nacre/gtask/pattern.h"
 
 #include <fmt/format.h>
@@ -79,7 +79,7 @@ class EndCounter {
   std::vector<uint64_t> types_;  // only valid for vertices seen in the current gTask
 };
 
-// What is computed once for all counters.
+// Holds what is computed once for all counters.
 struct Finder {
   explicit Finder(const GTasks& g)
       : tasks(g), src_degree_of(degrees_at(g.graph, Location::src)), dst_degree_of(degrees_at(g.graph, Location::dst)) {

@@ -44,7 +44,8 @@ std::vector<SortKey> sort_keys(const PartitionTable& table) {
 std::vector<SortKey> essential_keys(std::vector<SortKey> keys, const Graph& graph) {
   if (!graph.typed()) std::erase(keys, SortKey{Location::edge, Attribute::type});
   if (ends_with(keys, {kDst, kSrc})) keys.pop_back();
-  // also after src, because edges that are equal in src are in the order of dst anyway
+  // A trailing [dst-id] is left out after any other keys, also after [src-id], because edges that
+  // are equal in those keys are in the order of dst anyway.
   if (ends_with(keys, {kDst})) keys.pop_back();
   return keys;
 }
