@@ -226,7 +226,8 @@ void MpiTransport::end_all(int code) {
 }  // namespace
 
 Transport* start(double timeout) {
-  // The parts of Open MPI are libraries that look for its symbols in the whole process.
+  // The components of Open MPI are libraries of their own, which look for the symbols of Open MPI
+  // in the whole process. So its symbols are made visible to them.
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &info) != 0) {
     dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
