@@ -19,7 +19,8 @@ class CulpritSearch {
   bool begun() const { return at_ >= 0; }
   void stop();
 
-  // Returns the rank that is to be asked now. Returns each question's rank only once.
+  // Returns the rank that is to be asked now, or nothing if there is none. Returns the rank of a
+  // question only once.
   std::optional<int> next_to_ask();
   uint64_t question() const { return question_; }
   // Takes the answer of rank `by`. `waits_for` is the rank that it waits for, or -1 if it waits for

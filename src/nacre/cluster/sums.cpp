@@ -70,7 +70,9 @@ int64_t sum_bytes_sent(SumType type, int64_t count, int rank, int size) {
 }
 
 int64_t sum_bytes_received(SumType type, int64_t count, int rank, int size) {
-  return sum_bytes_sent(type, count, rank, size);  // slices of others come in, sums of others too
+  // As many bytes come in: the slice of this rank from all others, and the sums of all other
+  // slices.
+  return sum_bytes_sent(type, count, rank, size);
 }
 
 }  // namespace nacre
