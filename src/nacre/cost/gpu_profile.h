@@ -16,7 +16,8 @@ struct GpuProfile {
   // Name and number of multiprocessors; a profile is only valid for this GPU.
   std::string device;
   int64_t l2_bytes = 0;  // size of the second-level cache, as the device reports it
-  // copies inside the device, bytes read and written
+  // The rate of copies inside the device. Bytes that are read and bytes that are written both
+  // count.
   double copy = 0;
   double far_16 = 0, far_64 = 0, far_256 = 0;     // gathered rows of so many floats from memory
   double near_16 = 0, near_64 = 0, near_256 = 0;  // gathered rows from the L2 cache
