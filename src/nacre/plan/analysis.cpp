@@ -76,8 +76,8 @@ Space Analysis::canonical(Space space) const {
   return space;
 }
 
-// Numbers values by a text of the node in which layers that share a graph are one and inputs are
-// their numbers.
+// Gives equal numbers to equal values. The key of a value is a text of its node, in which layers
+// that share a graph have one name and inputs are named by their numbers.
 void Analysis::number_values() {
   std::map<std::string, int> known;
   for (NodeRef i = 0; i < dfg_.size(); ++i) {
@@ -104,7 +104,7 @@ void Analysis::number_values() {
       const auto block = static_cast<size_t>(node.type.space.layer - (node.attr == Attr::dst ? 1 : 0));
       key += "block " + std::to_string(block < block_class_.size() ? block_class_[block] : -1);
     }
-    // The layer of an index along types is that of the space.
+    // The first number of an index along types is its layer. The space names it already.
     const bool names_layer = node.op == Op::index && node.attr == Attr::type;
     for (size_t k = names_layer ? 1 : 0; k < node.ints.size(); ++k) key += "," + std::to_string(node.ints[k]);
     for (const NodeRef in : node.inputs) key += "(" + std::to_string(value_number(in)) + ")";

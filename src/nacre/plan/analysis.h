@@ -29,7 +29,8 @@ class Analysis {
   bool matrix_on_edges(NodeRef i) const;
   // Returns whether row r of one space is row r of the other.
   bool same_rows(Space a, Space b) const;
-  // Nodes with equal numbers have equal values, also across layers whose rows are the same.
+  // Returns a number that is equal for nodes with equal values, also for nodes of different layers
+  // whose rows are the same.
   int value_number(NodeRef i) const { return number_[i]; }
   int64_t rows(Space s) const { return blocks_.rows(s); }
   // Returns whether the graph is the share of one of several ranks.

@@ -44,14 +44,15 @@ class Dropping {
     return without_the_needless(smallest);
   }
 
-  // Starts with dropping all that is cheap, and takes back what saves little.
+  // Returns the values that are worth dropping: starts with all that are cheap, and takes back
+  // those that save little.
   Names worth_it(const Names& kept_dropped) const {
     const Price none = price({});
     const double all = static_cast<double>(none.bytes + resident_bytes());
     const int64_t least = std::max(how_.least_bytes, static_cast<int64_t>(how_.least_saved * all));
     Names names = kept_dropped;
     for (const Recomputable& r : candidates()) {
-      // Dropping a value saves at most its own bytes.
+      // Dropping a value saves at most its own bytes, so smaller values need not be tried.
       if (!r.over_edges && bytes_of(chosen_, r.node) > least) names.insert(r.name);
     }
     while (true) {

@@ -140,15 +140,15 @@ std::string table_section(const Explanation& e) {
   return e.tables.empty() ? "gTasks: no kernel runs over gTasks\n" : text;
 }
 
-// Returns how much longer the first one takes: by timing if both were timed, otherwise by
-// prediction.
+// Returns how much longer the loser takes than the winner: by timing if both were timed, otherwise
+// by prediction.
 double lost_by(const Candidate& loser, const Candidate& winner) {
   return loser.measured > 0 && winner.measured > 0 ? loser.measured - winner.measured
                                                    : loser.predicted - winner.predicted;
 }
 
-// Puts the chosen one first, then those that were timed, then the rest; within these, the fastest
-// first.
+// Returns whether candidate `a` is shown before `b`. The chosen one comes first, then those that
+// were timed, then the rest; within these, the fastest first.
 bool comes_first(const Candidate& a, const Candidate& b) {
   if (a.chosen != b.chosen) return a.chosen;
   if ((a.measured > 0) != (b.measured > 0)) return a.measured > 0;

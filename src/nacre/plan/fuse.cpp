@@ -127,7 +127,7 @@ class Chooser {
     const auto pairs = static_cast<double>(an_.rows(node.type.space));
     const auto cells = static_cast<double>(an_.rows(an_.dfg()[sum].type.space) * types);
     const auto k = static_cast<double>(an_.dfg()[node.inputs[0]].type.row_size());
-    // Sums are kept on GPUs only.
+    // Sums are kept in plans for GPUs only, so the rates of a GPU decide.
     const NominalProfile& gpu = nominal_gpu();
     return 2 * (cells - pairs) * k / gpu.kept_sum_flops < 2 * 4 * pairs / gpu.rates.bytes_per_second;
   }

@@ -29,7 +29,7 @@ class LiveValues {
     for (const auto& [name, node] : plan.dfg.updates()) keep(node);
   }
 
-  // Returns how much more is alive while the kernel runs than before it.
+  // Returns how many more bytes are alive while the kernel runs than before it.
   int64_t extra(const Kernel& k) const {
     int64_t bytes = 0;
     for (const auto& [node, size] : fresh(k)) bytes += size;
@@ -54,7 +54,8 @@ class LiveValues {
     return list;
   }
 
-  // Returns how much more (or less) is alive after the kernel than before it.
+  // Returns how many more bytes are alive after the kernel than before it; negative if there are
+  // fewer.
   int64_t change(const Kernel& k) const {
     int64_t bytes = written(k);
     for (const NodeRef r : k.reads) {

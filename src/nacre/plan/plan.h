@@ -168,7 +168,8 @@ struct PlanOptions {
   // Whether a sum that gathers the same rows also computes the dot products of the ends of every
   // edge (edge_dots.h).
   bool join_dots = false;
-  // A product that only the tail of another product adds to its own is computed in that kernel.
+  // A product that only the tail of another product reads, to add the two, is computed in that
+  // kernel.
   JoinedProducts join_products;
   // Which rows travel between ranks (dfg/distribute.h). Without effect on one device.
   RankPlacement halo_rows;

@@ -25,12 +25,14 @@ namespace nacre {
 
 struct PlanRequest {
   std::string plan = "auto";
-  // Auto plans by rules, so that the speed of the machine does not affect the rounding.
+  // If this is set, --plan auto plans by rules, so that the speed of the machine does not affect
+  // the rounding.
   bool deterministic = false;
   int epochs = 200;
   int64_t memory_limit = 0;  // bytes; 0 means what the machine has free
   bool use_cache = true;
-  // Auto drops values if that saves much memory for little time, and always if it must.
+  // If this is set, --plan auto drops values where that saves much memory for little time, and
+  // always if the memory would not suffice otherwise.
   bool recompute = true;
   std::set<std::string> disabled_passes;  // left out of every plan but those of files
   std::string resumed_plan;               // plan file of the run that is continued
@@ -61,18 +63,19 @@ class PlanTimer {
   virtual double step(const Plan& plan) = 0;
 };
 
-// What plans are made for: a model on a graph that stays, or on batches, of which the plan's blocks
-// are typical.
+// What plans are made for: a model on a graph that stays, or on batches that change, of which
+// `blocks` are typical.
 struct PlanningInput {
   Dfg dfg;
   const Blocks& blocks;
   bool changing = false;  // batches come and go: nothing can be computed once
   DeviceTraits device = {};
   std::string device_type = {};  // "cpu" or "cuda", for the key of the plan cache
-  // Part of the same key: plans found with other kernels are not used.
+  // The version of the kernels. It is part of the key of the plan cache, so plans found with other
+  // kernels are not used.
   std::string kernels_version = {};
   std::function<int64_t()> available_bytes = {};  // returns the free bytes of the device's memory
-  // Returns the measured profile of the device; null: predictions stay nominal.
+  // Returns the measured profile of the device. If this is null, predictions stay nominal.
   std::function<DeviceProfile()> profile = {};
   // Makes a timer that takes at most `memory` bytes; a step of the plan by rules takes
   // `step_bytes`.

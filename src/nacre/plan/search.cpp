@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kMaxCombinations = 64;
 constexpr size_t kTimed = 4;  // candidates of a group that are told apart by timing
-// Multiple of the best time; predictions that are further apart are believed.
+// A candidate is timed if it is predicted to take at most this many times as long as the best one.
+// Predictions that are further apart are believed.
 constexpr double kWorthTiming = 1.4;
 constexpr double kDoesNotFit = 1e6;  // seconds that are added to plans that do not fit
 constexpr int kTurns = 2;            // turns that two plans take with whole steps
@@ -214,7 +215,8 @@ class Search {
                      [](const Option& a, const Option& b) { return a.predicted < b.predicted; });
   }
 
-  // Returns whether anything changed.
+  // Predicts every option again with the present choices of the other groups, and takes the best
+  // one of each group. Returns whether any choice changed.
   bool choose_again() {
     const PlanOptions before = result_.options;
     for (Group& group : groups_) {
@@ -300,7 +302,8 @@ class Search {
     return time_kernels(rivals, common);
   }
 
-  // Returns false if the budget is spent.
+  // Times the kernels of the rivals that are neither common to all nor timed already. Returns false
+  // if the budget is spent.
   bool time_kernels(const std::vector<Estimate>& rivals, const std::set<std::string>& common) {
     for (const Estimate& e : rivals) {
       for (size_t k = 0; k < e.work.size(); ++k) {

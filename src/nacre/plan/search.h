@@ -51,7 +51,8 @@ struct SearchOptions {
   // are divided when the first of these plans is made, which takes time and memory.
   bool divide_edges = false;
   Measure measure;
-  // If not null, the plan by rules is compared with the plan that was found and with the others.
+  // The plan by rules, or null. If it is given, whole steps of it are compared with those of the
+  // plan that was found and of `others`.
   const PlanOptions* rules = nullptr;
   std::vector<NamedOptions> others;
   MeasureStep measure_step;

@@ -57,7 +57,7 @@ using Choices = std::map<std::string, std::string>;
 // the model has fewer sites in evaluation.
 Dfg apply_choices(const Dfg& dfg, const Choices& choices, bool all = true, CoverLayers cover = {});
 
-// Returns whether a site is to divide the edges.
+// Returns whether one of the choices is to divide the edges.
 bool divides_edges(const Choices& choices);
 
 // Replaces the option cover by dst, for blocks whose edges cannot be divided: those of a rank or of

@@ -34,8 +34,8 @@ class Joining {
       if (!joinable(draft_.owner(in), sum, to)) continue;
       Kernel& term = plan_.kernels[from];
       const Kernel& target = plan_.kernels[to];
-      // If products by type are joined, the kernel stays one of these. Of two products of one kind,
-      // it is the later one.
+      // If one of the two kernels computes products by type, the joined kernel is of that kind. If
+      // both are of one kind, it is the later one.
       Kernel joined = term.kind == KernelKind::typed_reduce ? term : target;
       joined.nodes = term.nodes;
       joined.nodes.insert(joined.nodes.end(), target.nodes.begin(), target.nodes.end());
