@@ -163,7 +163,7 @@ std::vector<Timing> calibration_samples(int64_t cache_bytes, const CalibrateOpti
   struct Round {
     int64_t vertices, edges;
     std::span<const Trial> trials;
-    double until;  // share of the time
+    double until;  // share of the time after which the round ends
   };
   const Round rounds[] = {{3000, 30000, kSmall, 0.3}, {160000, 800000, kLarge, 0.7}, {20000, 300000, kSmall, 1.0}};
   std::vector<Timing> samples;

@@ -29,7 +29,7 @@ struct CopyPlan {
   std::vector<CopyPart> parts;
   std::vector<ListedCopy> listed;  // copies of the rows of vertices of one kind each
   int64_t width = 0;               // number of floats of a listed row
-  void* zeros = nullptr;           // memory that no part fills
+  void* zeros = nullptr;           // memory that no copied row fills
   int64_t zero_bytes = 0;
 };
 

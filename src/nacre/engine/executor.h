@@ -37,8 +37,8 @@ struct ExchangeStep;
 
 class Executor {
  public:
-  // For one plan on many blocks, one after another: `plan` has already been through
-  // Backend::narrow().
+  // Makes an executor of a plan that runs on many blocks, one after another. `plan` has already
+  // been through Backend::narrow().
   Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend,
            const ExecutorOptions& options = {});
   Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend, const ExecutorOptions& options = {});

@@ -133,8 +133,8 @@ class LinkedExchange final : public LinkedOperation {
   std::vector<Unpacked> unpacked_;
 };
 
-// Every rank sends its part to all others, and adds up all parts in the order of the ranks. So the
-// sum has the same bits as with every other communicator, which ncclAllReduce does not promise.
+// Every rank sends its array to all others, and adds up all arrays in the order of the ranks. So
+// the sum has the same bits as with every other communicator, which ncclAllReduce does not promise.
 class LinkedSum final : public LinkedOperation {
  public:
   LinkedSum(std::shared_ptr<LinkedRank> rank, SumType type, void* data, int64_t count, const char* name)

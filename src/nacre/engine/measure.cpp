@@ -5,7 +5,8 @@
 namespace nacre {
 namespace {
 
-// a kernel is run again until its runs took this many seconds, because one short run says little
+// A kernel is run again until its runs have taken this many seconds, because one short run says
+// little.
 constexpr double kEnough = 0.02;
 constexpr int kMaxRuns = 4;
 constexpr size_t kExecutors = 2;

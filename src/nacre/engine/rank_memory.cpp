@@ -209,8 +209,8 @@ std::shared_ptr<RankTicket> DeviceRankMemory::take_sum(int rank, SumType type,
   std::vector<void*> memory;
   for (const auto& part : parts) {
     auto& offer = static_cast<Offer&>(*part);
-    // The rank's own part is one of these offers. So after the waits, all that the rank queued
-    // before the call has ended, too.
+    // One of these offers is the rank's own. So after the waits, all that the rank queued before
+    // the call has ended, too.
     offer.wait(side);
     memory.push_back(offer.memory());
   }

@@ -76,7 +76,7 @@ DeviceSeconds RankSide::take_seconds() {
   for (const Span& span : spans) {
     const double seconds = device->elapsed(span.from, span.to);
     if (span.beside.from == nullptr) {
-      sum.*span.what += span.part * seconds;
+      sum.*span.what += span.counted * seconds;
       continue;
     }
     const double work = std::min(seconds, device->elapsed(span.beside.from, span.beside.to));

@@ -62,11 +62,11 @@ struct RankSide {
   std::shared_ptr<RankBuffers> buffers;
 
   // Work of the device between two of its events. `what` names the kind of seconds that it counts
-  // as, and `part` is the share of the seconds that counts.
+  // as, and `counted` is the share of the seconds that counts.
   struct Span {
     double DeviceSeconds::*what;
     DeviceEvent from, to;
-    double part = 1;
+    double counted = 1;
     // If this has events, the device waited between `from` and `to` for this work, and before it
     // for other ranks. Then `what` is the counter of this work.
     BesideWork beside = {};
