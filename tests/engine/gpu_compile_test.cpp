@@ -189,7 +189,7 @@ TEST(GpuSources, OfRanksCompile) {
       sources.add(cuda::move_rows({floats, 5, static_cast<cuda::RowAction>(a)}));
   }
   for (const int ranks : {1, 2, 5}) {
-    for (const bool doubles : {false, true}) sources.add(cuda::sum_parts(ranks, doubles));
+    for (const bool doubles : {false, true}) sources.add(cuda::sum_arrays(ranks, doubles));
   }
   // This kernel draws by the numbers that rows have in the whole graph.
   const auto group = make_group(1);

@@ -132,7 +132,7 @@ TEST(GpuParts, FunctionsAreKnownByAllTheirTextDependsOn) {
   specs[7].side.rows_at_dst = false;
   specs[8].side.edge_ids = true;
   specs[9].side.row_vertex = true;
-  specs[10].side.wide_offsets = true;
+  specs[10].side.long_offsets = true;
   specs[11].side.mean_degree = 9;
   specs[12].tiles = 2;
   specs[13].batch = 2;

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "nacre/kernel/cuda/exchange.h"
+#include "nacre/kernel/cuda/load_rows.h"
 #include "nacre/kernel/cuda/loss.h"
 #include "nacre/kernel/cuda/lstm.h"
 #include "nacre/kernel/cuda/moments.h"
@@ -139,6 +141,14 @@ std::vector<Sample> samples() {
        "`pick_uniform()` in `src/nacre/kernel/cuda/sample.h`: ten neighbours of each vertex without\n"
        "replacement.",
        pick_uniform(10, false)},
+      {"exchange", "Rows and sums of ranks",
+       "`move_rows()` in `src/nacre/kernel/cuda/exchange.h`: rows of bf16 from another GPU are added to\n"
+       "rows of f32. A word has four elements.",
+       move_rows({.floats = 4, .words = kWidth / 4, .action = RowAction::widen_add})},
+      {"load_rows", "Feature rows of a batch",
+       "`load_rows()` in `src/nacre/kernel/cuda/load_rows.h`: rows of 64 bf16 values, which lie in the\n"
+       "memory of several devices and of the host. The tables say where each row lies.",
+       load_rows({.type = DType::bf16, .width = kWidth}, RowPlaces::by_tables)},
   };
 }
 

@@ -24,7 +24,7 @@ struct Blocks::LazyCover {
 
  private:
   Graph graph_;
-  std::mutex mutex_;  // of cover_; other threads wait while one makes the halves
+  std::mutex mutex_;  // guards cover_; other threads wait while one makes the halves
   std::optional<EdgeCover> cover_;
 };
 

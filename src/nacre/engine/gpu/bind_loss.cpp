@@ -41,12 +41,12 @@ void add_loss(const GpuKernel& k, StepList& steps) {
     return cuda::LossSumParams{.x = x,
                                .label = label,
                                .weight = weight,
-                               .slots = sums,
+                               .places = sums,
                                .rows = rows,
                                .rows_of_block = cuda::loss_rows_of_block(rows)};
   });
   steps.launch(cuda::loss_total(), 1,
-               [&] { return cuda::LossTotalParams{.slots = sums, .count = blocks, .out = k.pointer(k.kernel.root)}; });
+               [&] { return cuda::LossTotalParams{.places = sums, .count = blocks, .out = k.pointer(k.kernel.root)}; });
 }
 
 // Operands of the sums of columns over all rows. Each run of rows writes to `sums`.
@@ -63,7 +63,7 @@ void add_column_sums(StepList& steps, cuda::ColumnSums kind, const Columns& c) {
     return cuda::ColumnSumsParams{.x = c.x,
                                   .g = c.g,
                                   .mean = c.mean,
-                                  .slots = c.sums,
+                                  .places = c.sums,
                                   .rows = c.rows,
                                   .rows_of_run = cuda::moments_rows_of_run(c.rows)};
   });
@@ -78,7 +78,7 @@ void add_column_moments(const GpuKernel& k, StepList& steps) {
   // The kernel writes through `to`; clang-tidy does not see that the parameters keep it.
   const auto mean_to = [&](float* to) {  // NOLINT(readability-non-const-parameter)
     steps.launch(cuda::column_mean(c.width), cuda::moments_tiles(c.width),
-                 [&] { return cuda::ColumnMeanParams{.slots = c.sums, .runs = runs, .rows = c.rows, .out = to}; });
+                 [&] { return cuda::ColumnMeanParams{.places = c.sums, .runs = runs, .rows = c.rows, .out = to}; });
   };
   add_column_sums(steps, cuda::ColumnSums::values, c);
   mean_to(out);
@@ -95,7 +95,7 @@ void add_standardize_grad(const GpuKernel& k, StepList& steps) {
   float* terms = steps.carve.floats(3 * c.width);
   add_column_sums(steps, cuda::ColumnSums::grads, c);
   steps.launch(cuda::standardize_grad_terms(c.width), cuda::moments_tiles(c.width), [&] {
-    return cuda::StandardizeTermsParams{.slots = c.sums,
+    return cuda::StandardizeTermsParams{.places = c.sums,
                                         .runs = runs,
                                         .rows = c.rows,
                                         .moments = c.mean,

@@ -131,7 +131,7 @@ void add_to_sources(GpuContext& context, StepList& steps, const AddRows& args, s
       return cuda::AddRowsParams{
           .from = pieces ? args.partials : args.gates,
           .items = context.made(args.key + (pieces ? " pieces" : " items"), items) + first,
-          .slot = pieces ? nullptr : context.made(args.key + " entry", args.sums->entry),
+          .rows = pieces ? nullptr : context.made(args.key + " entry", args.sums->entry),
           .partials = args.partials,
           .to = args.dz,
           .count = count,

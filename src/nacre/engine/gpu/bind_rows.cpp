@@ -27,7 +27,7 @@ cuda::EdgeSide side_of(const GpuRows& rows) {
   side.rows_at_dst = rows_at_dst(rows.direction);
   side.edge_ids = rows.listed;
   side.row_vertex = rows.row_vertex != nullptr;
-  side.wide_offsets = rows.wide;
+  side.long_offsets = rows.long_offsets;
   side.mean_degree = rows.rows == 0 ? 1 : rows.entries / rows.rows;
   return side;
 }

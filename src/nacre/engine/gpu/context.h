@@ -27,7 +27,7 @@ struct GpuRows {
   int64_t rows = 0;
   int64_t entries = 0;
   bool listed = false;            // edge_ids has the edge of each entry; if not, entry i is edge i
-  bool wide = false;              // offsets are i64, not u32
+  bool long_offsets = false;      // offsets are i64, not u32
   const void* offsets = nullptr;  // set together with `longest`
   int64_t longest = -1;           // most entries of a row; -1 if not known yet
   const uint32_t* columns = nullptr;

@@ -24,7 +24,7 @@ FunctionKey& FunctionKey::add(const cuda::ReduceSpec& spec) {
   add(spec.tail != nullptr);
   if (spec.tail != nullptr) add(*spec.tail);
   const cuda::EdgeSide& side = spec.side;
-  add(side.rows_at_dst).add(side.edge_ids).add(side.row_vertex).add(side.wide_offsets).add(side.mean_degree);
+  add(side.rows_at_dst).add(side.edge_ids).add(side.row_vertex).add(side.long_offsets).add(side.mean_degree);
   return add(spec.tiles).add(spec.row_width).add(spec.tile_pitch).add(spec.batch).add(spec.min_blocks);
 }
 

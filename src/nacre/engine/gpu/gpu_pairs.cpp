@@ -341,7 +341,7 @@ void GpuPairs::sum(StepList& steps, Sum args) const {
         .edge = by_edge && own.edge == nullptr ? context_.resident(pairs_->edge) : own.edge,
         .scale = args.scale,
         .pair_of = own.pair != nullptr ? own.pair : pair_of_entry(),
-        .slot_of = args.range.cells ? cell_of_pair() : nullptr,
+        .cell_of = args.range.cells ? cell_of_pair() : nullptr,
         .items = context_.made(key("items of sums", args.range), list.items),
         .num_items = items,
         .partials = args.partials,

@@ -48,7 +48,7 @@ GpuRows& GpuContext::rows(const Graph& graph, Direction direction, bool edges) {
   r.rows = view.rows;
   r.entries = view.row_ptr[view.rows];
   r.listed = view.edge_id != nullptr;
-  r.wide = r.entries > INT64_C(0xFFFFFFFF);
+  r.long_offsets = r.entries > INT64_C(0xFFFFFFFF);
   r.row_vertex = static_cast<const uint32_t*>(resident(view.row_vertex, view.rows * 4));
   return r;
 }
@@ -102,7 +102,7 @@ const void* GpuContext::offsets(GpuRows& rows) {
   // Kernels skip rows that are longer than the length above which rows are cut, so the longest row
   // must be known even if the offsets are already in memory.
   rows.longest = longest_row(view);
-  rows.offsets = rows.wide ? row_ptr(rows) : filled("offsets " + rows.name, (rows.rows + 1) * 4, [&](void* to) {
+  rows.offsets = rows.long_offsets ? row_ptr(rows) : filled("offsets " + rows.name, (rows.rows + 1) * 4, [&](void* to) {
     narrow_offsets(view, static_cast<uint32_t*>(to));
   });
   return rows.offsets;

@@ -39,9 +39,9 @@ GpuOptimizer::GpuOptimizer(std::shared_ptr<GpuContext> context, const OptimizerO
                                             .factor = factor_.get()};
   launch_ = context_->launch(cuda::optimizer_step(sgd), count, params);
   if (!clips) return;
-  const cuda::GradientSquaresParams of_squares = {.pieces = pieces_.get(), .slots = squares_.get()};
+  const cuda::GradientSquaresParams of_squares = {.pieces = pieces_.get(), .places = squares_.get()};
   const cuda::GradientFactorParams of_factor = {
-      .numbers = numbers_.get(), .slots = squares_.get(), .count = count, .factor = factor_.get()};
+      .numbers = numbers_.get(), .places = squares_.get(), .count = count, .factor = factor_.get()};
   launch_ = [squares = context_->launch(cuda::gradient_squares(), count, of_squares),
              factor = context_->launch(cuda::gradient_factor(), 1, of_factor), apply = launch_] {
     squares();

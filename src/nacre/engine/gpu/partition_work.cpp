@@ -125,9 +125,9 @@ PartitionWork::Sorted PartitionWork::sort_by(const PartitionColumns& columns, st
                                              const uint32_t* order) {
   const int bits = bits_of(fields);
   Sorted sorted;
-  sorted.wide = bits > 32;
+  sorted.long_keys = bits > 32;
   sorted.values = array<uint32_t>(columns.count);
-  sorted.keys = array<uint64_t>(sorted.wide ? columns.count : (columns.count + 1) / 2);
+  sorted.keys = array<uint64_t>(sorted.long_keys ? columns.count : (columns.count + 1) / 2);
   const cuda::KeyPacking packing = cuda::packing_of(fields);
   cuda::LaunchParams params(params_of(columns));
   params.then(cuda::PackKeysParams{.order = order,
@@ -137,8 +137,8 @@ PartitionWork::Sorted PartitionWork::sort_by(const PartitionColumns& columns, st
                                    .shifts = packing.shifts,
                                    .src_block = packing.src_block,
                                    .dst_block = packing.dst_block});
-  launch(cuda::pack_keys(fields, sorted.wide), columns.count, params);
-  if (sorted.wide) {
+  launch(cuda::pack_keys(fields, sorted.long_keys), columns.count, params);
+  if (sorted.long_keys) {
     device_->sort_pairs(sorted.keys.data(), sorted.values.data(), columns.count, bits);
   } else {
     device_->sort_pairs(reinterpret_cast<uint32_t*>(sorted.keys.data()), sorted.values.data(), columns.count, bits);
@@ -157,7 +157,7 @@ PartitionWork::Links PartitionWork::link(const PartitionColumns& columns, std::s
                                         .before = links.before.data(),
                                         .after = links.after.data(),
                                         .count = columns.count};
-  launch(cuda::link_equal(sorted.wide), columns.count, params);
+  launch(cuda::link_equal(sorted.long_keys), columns.count, params);
   return links;
 }
 

@@ -76,8 +76,8 @@ class PartitionWork {
 
   struct Sorted {
     PartitionArray<uint32_t> values;
-    PartitionArray<uint64_t> keys;  // keys of 64 bits if `wide`, otherwise of 32
-    bool wide = false;
+    PartitionArray<uint64_t> keys;  // keys of 64 bits if `long_keys`, otherwise of 32
+    bool long_keys = false;
   };
   // Returns the positions of the edges in `order` (0, 1, 2 … if it is null), sorted by the edges'
   // fields. All fields of an edge must fit into one word.

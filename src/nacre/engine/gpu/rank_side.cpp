@@ -52,7 +52,7 @@ void RankSide::sum(SumType type, const std::vector<void*>& parts, void* out, int
   const int number = static_cast<int>(parts.size());
   const GpuFunction& function =
       context_->compiler().function(FunctionKey("sum parts").add(number).add(doubles).bytes(),
-                                    [&] { return cuda::RowSource{cuda::sum_parts(number, doubles)}; });
+                                    [&] { return cuda::RowSource{cuda::sum_arrays(number, doubles)}; });
   cuda::LaunchParams params(cuda::SumPartsParams{.out = out, .count = count});
   params.operands(parts);
   context_->launch(function, (count + cuda::kSumThreads - 1) / cuda::kSumThreads, params)();

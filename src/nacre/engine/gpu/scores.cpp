@@ -66,13 +66,13 @@ void GpuScores::start(const GpuLabels& labels) {
 std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
   NACRE_CHECK(sums_ != nullptr, "scores were asked for before start()");
   const size_t lists = lists_.size();
-  const auto launch = [&](const GpuFunction& function, size_t part, int64_t count) {
+  const auto launch = [&](const GpuFunction& function, size_t list, int64_t count) {
     const cuda::ScoreParams params = {
         .logits = logits,
         .labels = labels_.values,
         .rows = vertices_.get(),
-        .pieces = static_cast<const cuda::ScorePiece*>(device_pieces_.get()) + first_[part],
-        .slots = static_cast<double*>(sums_.get()) + first_[part] * cuda::kScoreSums,
+        .pieces = static_cast<const cuda::ScorePiece*>(device_pieces_.get()) + first_[list],
+        .places = static_cast<double*>(sums_.get()) + first_[list] * cuda::kScoreSums,
         .classes = classes_,
         .by_row = labels_.by_vertex ? 1 : 0,
     };
@@ -82,7 +82,7 @@ std::vector<ScoreCounts> GpuScores::run(const float* logits, ScoreLoss* loss) {
   if (loss != nullptr && loss_.code == nullptr) loss_ = function_of(*context_, cuda::score_loss(labels_.kind));
   if (loss != nullptr) launch(loss_, lists, first_[lists + 1] - first_[lists]);
   const auto results = static_cast<int64_t>(lists + (loss != nullptr ? 1 : 0));
-  const cuda::ScoreTotalsParams sums = {.slots = sums_.get(), .first = device_first_.get(), .out = totals_.get()};
+  const cuda::ScoreTotalsParams sums = {.places = sums_.get(), .first = device_first_.get(), .out = totals_.get()};
   context_->launch(sum_, results, sums)();
   std::vector<ScoreCounts> counts(results);
   static_assert(sizeof(ScoreCounts) == kSumBytes);

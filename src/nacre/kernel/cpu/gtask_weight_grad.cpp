@@ -9,10 +9,10 @@
 namespace nacre::cpu {
 namespace {
 
-// Each part has one partial sum. There are as many parts as the workspace may hold, but few enough
-// that adding up their sums takes little time.
+// The gTasks are cut into shares, and each share has one partial sum. There are as many shares as
+// the workspace may hold, but few enough that adding up their sums takes little time.
 constexpr int64_t kWorkspaceFloats = 16 << 20;
-constexpr int64_t kMaxParts = 16;
+constexpr int64_t kMaxShares = 16;
 
 struct Problem {
   const GTaskView& view;
@@ -23,15 +23,15 @@ struct Problem {
   int64_t width(int reg) const { return program.widths[reg]; }
   int64_t matrix() const { return width(x) * width(g); }
   int64_t matrices() const { return typed ? view.num_types : 1; }
-  int64_t parts() const {
+  int64_t shares() const {
     const int64_t fit = kWorkspaceFloats / std::max<int64_t>(1, matrices() * matrix());
-    return std::clamp<int64_t>(std::min<int64_t>(fit, static_cast<int64_t>(view.units.size())), 1, kMaxParts);
+    return std::clamp<int64_t>(std::min<int64_t>(fit, static_cast<int64_t>(view.units.size())), 1, kMaxShares);
   }
 };
 
 struct Workspace {
   float* packed = nullptr;
-  // sums of parts 1, 2, …; those of the first part go straight to the result
+  // Sums of the shares 1, 2, …; those of the first share go straight to the result.
   float* sums = nullptr;
 };
 
@@ -39,7 +39,7 @@ Workspace carve(const Problem& problem, Carve& memory) {
   Workspace ws;
   const int64_t packed = gtask_packed_floats(problem.view, problem.program);
   if (packed > 0) ws.packed = memory.take(packed);
-  ws.sums = memory.take((problem.parts() - 1) * problem.matrices() * problem.matrix());
+  ws.sums = memory.take((problem.shares() - 1) * problem.matrices() * problem.matrix());
   return ws;
 }
 
@@ -113,15 +113,15 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
   plan.uses_type |= args.typed;
   if (ws.packed != nullptr) pack_matrices(plan, args.view->num_types, ws.packed);
   const int64_t floats = gtask_scratch_floats(problem.program, nullptr);
-  const int64_t parts = problem.parts();
+  const int64_t shares = problem.shares();
   const int64_t size = problem.matrices() * problem.matrix();
   const auto units = static_cast<int64_t>(args.view->units.size());
-  parallel_tasks(parts, [&](int64_t part) {
-    float* dw = part == 0 ? args.dw : ws.sums + (part - 1) * size;
+  parallel_tasks(shares, [&](int64_t share) {
+    float* dw = share == 0 ? args.dw : ws.sums + (share - 1) * size;
     std::fill_n(dw, size, 0.0f);
     TileRunner runner(plan, thread_scratch(args.scratch, floats));
     TypeSort by_type;
-    for (int64_t u = units * part / parts; u < units * (part + 1) / parts; ++u) {
+    for (int64_t u = units * share / shares; u < units * (share + 1) / shares; ++u) {
       for_gtask_tiles(*args.view, args.view->units[u], runner, [&](const Tile& entries) {
         const Tile tile = sort ? by_type(entries) : entries;
         runner.run(tile);
@@ -130,8 +130,8 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
     }
   });
   parallel_for(size, 2048, [&](int64_t begin, int64_t end) {
-    for (int64_t part = 1; part < parts; ++part) {
-      const float* term = ws.sums + (part - 1) * size;
+    for (int64_t share = 1; share < shares; ++share) {
+      const float* term = ws.sums + (share - 1) * size;
       for (int64_t i = begin; i < end; ++i) args.dw[i] += term[i];
     }
   });

@@ -119,7 +119,7 @@ void standardize_grad(const StandardizeGradArgs& a) {
       sums[w + j] += g * (a.x[r * w + j] - a.moments[j]);
     }
   });
-  // dx = rstd · (g − mean(g) − (x − mean)·rstd²·mean(g·(x − mean)))
+  // The gradient is dx = rstd · (g − mean(g) − (x − mean)·rstd²·mean(g·(x − mean))).
   double* mean_g = a.workspace;
   double* slope = a.workspace + w;
   for (int64_t j = 0; j < w; ++j) {

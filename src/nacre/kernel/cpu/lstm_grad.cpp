@@ -51,7 +51,7 @@ Workspace carve(const LstmView& view, int64_t hidden, Carve& memory) {
   return ws;
 }
 
-// One worker working on one segment.
+// Runs one segment on one worker.
 class Worker {
  public:
   Worker(const LstmGradArgs& args, const Workspace& all, int64_t worker, const LstmView::Segment& segment)

@@ -24,7 +24,7 @@ void adam_step(const OptimizerNumbers& numbers, float clip, const OptimizedParam
 void sgd_step(const OptimizerNumbers& numbers, float clip, const OptimizedParameter& p);
 
 // Returns `sum` plus the squares of the values, with the same bits on any number of threads.
-// `chunks` is memory for the sums of parts.
+// `chunks` is memory for the sums of chunks.
 double add_squares(double sum, const float* values, int64_t size, std::vector<double>& chunks);
 
 }  // namespace nacre::cpu

@@ -6,7 +6,7 @@
 namespace nacre::cpu {
 namespace {
 
-constexpr int64_t kBlockFloats = 16 << 10;  // 64 KiB
+constexpr int64_t kBlockFloats = 16 << 10;  // most floats of a block of rows (64 KiB)
 
 int64_t block_rows(int64_t width) { return std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, width), 1, 1024); }
 

@@ -9,7 +9,8 @@
 namespace nacre::cpu {
 namespace {
 
-constexpr int64_t kStreamFloats = 8 << 20;  // 32 MiB
+// A result of this many floats (32 MiB) is written past the caches.
+constexpr int64_t kStreamFloats = 8 << 20;
 
 SpmmRows rows_of(const SpmmArgs& args, const RowChunk& chunk) {
   SpmmRows s;

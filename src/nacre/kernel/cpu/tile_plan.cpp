@@ -17,7 +17,7 @@ constexpr int64_t kMinTileRows = 4;
 constexpr int64_t kProductTileFloats = 64 << 10;
 constexpr int64_t kProductStep = 48;  // whole register tiles of the GEMM, and a multiple of 16
 constexpr int64_t kIndexFloats = 2;   // for each row: the row's own end of each edge, and the type
-// Gathered rows narrower than this are copied together, so that elementwise micro-ops run over the
+// Gathered rows shorter than this are copied together, so that elementwise micro-ops run over the
 // whole tile at once.
 constexpr int64_t kCopyWidth = 16;
 

@@ -97,11 +97,11 @@ int64_t move_blocks(const RowMove& move, int64_t rows) {
   return (rows * move.words + kMoveThreads * kBatch - 1) / (kMoveThreads * kBatch);
 }
 
-Source sum_parts(int parts, bool doubles) {
-  Entry entry("sum_parts");
+Source sum_arrays(int arrays, bool doubles) {
+  Entry entry("sum_arrays");
   entry.takes<SumPartsParams>();
   std::string sum;
-  for (int p = 0; p < parts; ++p) {
+  for (int p = 0; p < arrays; ++p) {
     const std::string name = "p" + std::to_string(p);
     entry.operand("const Value* __restrict__", name);
     sum = p == 0 ? name + "[i]" : "(" + sum + " + " + name + "[i])";

@@ -33,8 +33,8 @@ Source move_rows(const RowMove& move);
 int64_t move_blocks(const RowMove& move, int64_t rows);
 
 NACRE_PARAMS(SumPartsParams, (Value*, out), (i64, count));
-// Adds up the operands in their order. They are `parts` arrays of floats or doubles.
-Source sum_parts(int parts, bool doubles);
+// Adds up the operands in their order. There are `arrays` of them, of floats or doubles.
+Source sum_arrays(int arrays, bool doubles);
 inline constexpr int kSumThreads = 256;
 
 }  // namespace nacre::cuda

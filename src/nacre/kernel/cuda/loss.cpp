@@ -46,7 +46,7 @@ __device__ double term(const float* __restrict__ x, const Label* __restrict__ la
 }
 )";
 
-// log(1 + e^x) - t · x, written so that a large |x| neither overflows nor cancels.
+// Computes log(1 + e^x) - t · x, written so that a large |x| neither overflows nor cancels.
 constexpr const char* kBceTerm = R"(
 typedef unsigned char Label;
 __device__ double term(const float* __restrict__ x, const Label* __restrict__ target,
@@ -78,14 +78,14 @@ ${ENTRY} {
   double sum = 0.0;
   for (long long r = begin + threadIdx.x; r < end; r += THREADS) sum += term(x, label, weight, r);
   sum = block_sum(sum);
-  if (threadIdx.x == 0) slots[blockIdx.x] = sum;
+  if (threadIdx.x == 0) places[blockIdx.x] = sum;
 }
 )";
 
 constexpr const char* kTotal = R"(
 ${ENTRY} {
   double sum = 0.0;
-  for (long long i = threadIdx.x; i < count; i += THREADS) sum += slots[i];
+  for (long long i = threadIdx.x; i < count; i += THREADS) sum += places[i];
   sum = block_sum(sum);
   if (threadIdx.x == 0) *out = (float)sum;
 }

@@ -20,12 +20,12 @@ struct LossShape {
 
 // Labels are int32 class numbers (nll) or one byte for each row and class (bce).
 NACRE_PARAMS(LossSumParams, (const float* __restrict__, x), (const Label* __restrict__, label),
-             (const float* __restrict__, weight), (double* __restrict__, slots), (long long, rows),
+             (const float* __restrict__, weight), (double* __restrict__, places), (long long, rows),
              (long long, rows_of_block));
 // Each block sums the losses of its rows and writes the sum to its place. To be launched with
 // loss_blocks(rows) blocks.
 Source loss_sum(const LossShape& loss);
-NACRE_PARAMS(LossTotalParams, (const double* __restrict__, slots), (long long, count), (float* __restrict__, out));
+NACRE_PARAMS(LossTotalParams, (const double* __restrict__, places), (long long, count), (float* __restrict__, out));
 // Adds all sums in order. To be launched with one block.
 Source loss_total();
 NACRE_PARAMS(LossGradParams, (const float* __restrict__, x), (const Label* __restrict__, label),

@@ -16,10 +16,10 @@ constexpr int kAddInFlight = 8;
 
 constexpr const char* kCell = R"(
 INLINE float sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-x)); }
-// Row of z of an entry.
+// Returns the row of z that an edge reads.
 INLINE i64 row_of(const u32* __restrict__ col, i64 edge) { return ON_EDGES ? edge : (i64)col[edge]; }
 
-// i, f, g, o before their functions; c becomes the state after the step; returns h.
+// Applies their functions to the gates i, f, g, o. Sets c to the state after the step, and returns h.
 INLINE float step_forward(float* gate, float& c) {
   gate[0] = sigmoid(gate[0]);
   gate[1] = sigmoid(gate[1]);
@@ -29,7 +29,7 @@ INLINE float step_forward(float* gate, float& c) {
   return gate[3] * tanhf(c);
 }
 
-// i, f, g, o become the gradients of what went into them; dc becomes the gradient of the state before the step.
+// Replaces i, f, g, o by the gradients of what went into their functions, and dc by that of the state before the step.
 INLINE void step_backward(float* gate, float c_before, float dh, float& dc) {
   const float i = gate[0], f = gate[1], g = gate[2], o = gate[3];
   const float squashed = tanhf(fmaf(f, c_before, i * g));
@@ -64,7 +64,7 @@ ${ENTRY} {
   float* state = (float*)states[group];
   for (int i = unit; i < 2 * PADDED; i += LANES) state[i] = 0.0f;
   __syncwarp(mask);
-  // The gates of AHEAD steps are on their way.
+  // The gates of the next AHEAD steps, which are read before they are needed.
   float ahead[AHEAD][4];
 #pragma unroll
   for (int u = 0; u < AHEAD; ++u) {
@@ -131,7 +131,7 @@ ${ENTRY} {
   const i64 row = order[first + position];
   const i64 begin = row_ptr[row], steps = row_ptr[row + 1] - begin;
   const i64 at = entry[first + position] - entry[first];
-  // Row `unit` of the matrix, gates of a unit together as in `grads`.
+  // Row `unit` of the matrix. The gates of a unit stand together, as in `grads`.
   float weight[PADDED][4];
 #pragma unroll
   for (int k = 0; k < PADDED; ++k) {
@@ -361,7 +361,7 @@ constexpr const char* kAddRows = R"(${ENTRY} {
       float row[IN_FLIGHT][V];
 #pragma unroll
       for (int u = 0; u < IN_FLIGHT; ++u) {
-        if (i + u < item.end) gather<V>(from + (slot ? (i64)slot[i + u] : i + u) * WIDTH + c, row[u]);
+        if (i + u < item.end) gather<V>(from + (rows ? (i64)rows[i + u] : i + u) * WIDTH + c, row[u]);
         else zero<V>(row[u]);
       }
 #pragma unroll

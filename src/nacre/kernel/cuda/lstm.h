@@ -45,8 +45,8 @@ NACRE_PARAMS(LstmBackwardParams, (const float* __restrict__, g), (const float* _
 Source lstm_backward(const LstmShape& shape);
 
 NACRE_PARAMS(AddRowsParams, (const float* __restrict__, from), (const Segment* __restrict__, items),
-             (const u32* __restrict__, slot), (float* __restrict__, partials), (float* __restrict__, to), (i64, count));
-// Adds the rows slot[i] of `from` (the rows i if `slot` is null), for all i of an item, to row
+             (const u32* __restrict__, rows), (float* __restrict__, partials), (float* __restrict__, to), (i64, count));
+// Adds the rows rows[i] of `from` (the rows i if `rows` is null), for all i of an item, to row
 // item.row of `to`. The sum of an item that is a piece goes to its row of partials instead. One
 // warp works on each item.
 Source add_rows(int64_t width);

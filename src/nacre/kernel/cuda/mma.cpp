@@ -9,10 +9,10 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int kMostStages = 4;
-int64_t whole_units(int64_t floats) { return parts(floats * 4, kStageUnit) * kStageUnit; }
+int64_t whole_units(int64_t floats) { return divide_up(floats * 4, kStageUnit) * kStageUnit; }
 
 constexpr const char* kMma = R"(
-// Shared memory is written by 32-bit addresses: half the instructions of pointers.
+// Returns the address for writes to shared memory. It has 32 bits and takes half the instructions of a pointer.
 INLINE u32 shared_at(const float* p) { return (u32)__cvta_generic_to_shared(p); }
 template <int WORDS> INLINE void copy_async(u32 to, const float* from, bool has) {
   if constexpr (WORDS == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(has ? 16 : 0));
@@ -22,14 +22,14 @@ template <int WORDS> INLINE void copy_async(u32 to, const float* from, bool has)
 INLINE void copies_end() {
   asm volatile("cp.async.commit_group;");
 }
-// All but the last LEFT groups of copies have arrived.
+// Waits until all groups of copies but the last LEFT have arrived.
 template <int LEFT> INLINE void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
 }
 // The hardware ignores the low 13 bits of its operands: numbers lose 3.1e-4 (evenly distributed ones) to 3.5e-4 (normal
 // ones) of their size, and so would every sum of products, layer after layer. Results are made larger by both losses.
 #define CUT_OFF 1.000665f
-// c[16, 8] += a[16, 8] · b[8, 8] in tf32, spread over a warp.
+// Computes c[16, 8] += a[16, 8] · b[8, 8] in tf32. The elements are spread over a warp.
 INLINE void mma(float* c, const u32* a, const u32* b) {
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -37,8 +37,8 @@ INLINE void mma(float* c, const u32* a, const u32* b) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// One slice: sums += a · b. Element (row, depth) of a lies at row · A_ROW + depth · A_DEPTH, that of b (column, depth)
-// likewise.
+// Computes sums += a · b for one slice. Element (row, depth) of a lies at row · A_ROW + depth · A_DEPTH, and element
+// (column, depth) of b likewise.
 INLINE void multiply(float (*sums)[N_TILES][4], const float* a, const float* b, int lane) {
   const int g = lane / 4, t = lane % 4;
 #pragma unroll
@@ -72,8 +72,8 @@ INLINE void clear(float (*sums)[N_TILES][4]) {
 }
 )";
 
-// How groups of four warps divide the result of a block (wgmma).
-constexpr const char* kWide = R"(
+// Says how groups of four warps divide the result of a block (wgmma).
+constexpr const char* kFourWarps = R"(
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define WGMMA 1
 #undef M_TILES
@@ -105,14 +105,15 @@ std::string wgmma_text(int64_t columns, bool a_in_registers) {
   }
   return std::string(R"(
 #if WGMMA
-// Rows of 128 bytes, groups of 8 rows 1024 bytes apart, 16-byte words exchanged within 128 bytes.
+// Returns the description of a slice for the hardware: rows of 128 bytes, groups of 8 rows 1024 bytes apart, 16-byte
+// words exchanged within 128 bytes.
 INLINE u64 described(const float* at) {
   return (u64)(((u32)__cvta_generic_to_shared(at) & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 INLINE int place(int row, int k) { return row * DEPTH + (((k / 4) ^ (row % 8)) * 4 + k % 4); }
 INLINE void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 INLINE void wgmma_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// The products have ended, and copies that arrived are seen by those to come.
+// Waits until the products have ended. The next products see all copies that have arrived.
 INLINE void wgmma_wait() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -124,7 +125,7 @@ INLINE void wgmma(float* d, )") +
          "\n      : " + inputs + ", \"l\"(b));\n}\n#endif\n";
 }
 
-// Slices whose rows run along the summed dimension, for both operands.
+// Works on slices whose rows run along the summed dimension, for both operands.
 constexpr const char* kSlices = R"(
 #if WGMMA
 #define PITCH DEPTH
@@ -132,8 +133,9 @@ constexpr const char* kSlices = R"(
 #define PITCH A_ROW
 INLINE int place(int row, int k) { return row * A_ROW + k; }
 #endif
-// sums += a · b, slices whose copies were begun STAGES - 1 slices ago; `copy_next` begins those of a later one into the
-// stage that the slice before has left. Warps that multiply alone have rows from wm and columns from wn on.
+// Computes sums += a · b for slices whose copies were begun STAGES - 1 slices ago. `copy_next` begins the copies of a
+// later slice into the stage that the slice before has left. Warps that multiply alone have rows from wm and columns
+// from wn on.
 template <class CopyNext>
 INLINE void add_slice(float (*sums)[N_TILES][4], const float* a, const float* b, int wm, int wn, const CopyNext& copy_next) {
   copies_wait<STAGES - 2>();
@@ -185,7 +187,7 @@ std::string tile_text(const MmaTile& t) {
 
 std::string mma_text(const MmaTile& tile, bool a_in_registers) {
   if (tile.rows() != 128 && tile.rows() != 64) return kMma;
-  return kWide + (kMma + wgmma_text(tile.columns(), a_in_registers));
+  return kFourWarps + (kMma + wgmma_text(tile.columns(), a_in_registers));
 }
 
 }  // namespace nacre::cuda

@@ -29,12 +29,13 @@ inline constexpr int64_t kDepth = 32;  // elements of the summed dimension in a 
 // each; at this distance no two of them fall into the same bank.
 inline constexpr int64_t kLdAlong = kDepth + 4;
 
-inline int64_t parts(int64_t total, int64_t most) { return (total + most - 1) / most; }
+// Returns the quotient, rounded up.
+inline int64_t divide_up(int64_t total, int64_t most) { return (total + most - 1) / most; }
 // Returns how many elements of a row of this width one copy moves.
 inline int64_t copied_at_once(int64_t width) { return width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1; }
 // Returns the distance of the rows of a matrix as products read it: [n, matrix_ld(k)], filled up
 // with zeros.
-inline int64_t matrix_ld(int64_t k) { return parts(k, 4) * 4; }
+inline int64_t matrix_ld(int64_t k) { return divide_up(k, 4) * 4; }
 
 // Sets the number of stages of `floats` floats each, and the sizes that follow from it. `fixed`
 // floats of shared memory are used besides, and a block may have `limit` bytes. Two blocks share a

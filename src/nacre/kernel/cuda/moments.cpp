@@ -56,19 +56,19 @@ ${ENTRY} {
   first = across_lanes(first);
   if (KIND == 2) second = across_lanes(second);
   if (threadIdx.x < 32 && inside) {
-    double* slot = slots + run * (KIND == 2 ? 2 : 1) * WIDTH;
-    slot[column] = first;
-    if (KIND == 2) slot[WIDTH + column] = second;
+    double* place = places + run * (KIND == 2 ? 2 : 1) * WIDTH;
+    place[column] = first;
+    if (KIND == 2) place[WIDTH + column] = second;
   }
 }
 )";
 
 // Adds the sums of a column over the runs. Each lane adds its share of them.
 constexpr const char* kRunSum = R"(
-__device__ double slot_sum(const double* __restrict__ slots, long long runs, int stride, int column) {
+__device__ double sum_of_places(const double* __restrict__ places, long long runs, int stride, int column) {
   double sum = 0.0;
   if (column < stride) {
-    for (long long run = threadIdx.x >> 5; run < runs; run += LANES) sum += slots[run * stride + column];
+    for (long long run = threadIdx.x >> 5; run < runs; run += LANES) sum += places[run * stride + column];
   }
   return across_lanes(sum);
 }
@@ -77,18 +77,18 @@ __device__ double slot_sum(const double* __restrict__ slots, long long runs, int
 constexpr const char* kColumnMean = R"(
 ${ENTRY} {
   const int column = (int)blockIdx.x * 32 + (threadIdx.x & 31);
-  const double sum = slot_sum(slots, runs, WIDTH, column);
+  const double sum = sum_of_places(places, runs, WIDTH, column);
   if (threadIdx.x < 32 && column < WIDTH) out[column] = (float)(sum / (rows == 0 ? 1.0 : (double)rows));
 }
 )";
 
-// dx = (g - mean(g) - (x - mean) · slope) / σ with slope = mean(g · (x - mean)) / σ².
+// Computes dx = (g - mean(g) - (x - mean) · slope) / σ with slope = mean(g · (x - mean)) / σ².
 constexpr const char* kGradTerms = R"(
 ${ENTRY} {
   const int column = (int)blockIdx.x * 32 + (threadIdx.x & 31);
   const bool inside = column < WIDTH;
-  const double sum_g = slot_sum(slots, runs, 2 * WIDTH, inside ? column : 2 * WIDTH);
-  const double sum_gx = slot_sum(slots, runs, 2 * WIDTH, inside ? WIDTH + column : 2 * WIDTH);
+  const double sum_g = sum_of_places(places, runs, 2 * WIDTH, inside ? column : 2 * WIDTH);
+  const double sum_gx = sum_of_places(places, runs, 2 * WIDTH, inside ? WIDTH + column : 2 * WIDTH);
   if (threadIdx.x >= 32 || !inside) return;
   const double n = rows == 0 ? 1.0 : (double)rows;
   const double rstd = 1.0 / sqrt((double)moments[WIDTH + column] + (double)epsilon);

@@ -24,16 +24,16 @@ inline int64_t column_sums_width(ColumnSums kind) { return kind == ColumnSums::g
 
 // `g` is read for grads only, `mean` for squares and grads.
 NACRE_PARAMS(ColumnSumsParams, (const float* __restrict__, x), (const float* __restrict__, g),
-             (const float* __restrict__, mean), (double* __restrict__, slots), (long long, rows),
+             (const float* __restrict__, mean), (double* __restrict__, places), (long long, rows),
              (long long, rows_of_run));
 // Sums the columns over each run of rows. To be launched with moments_tiles(width) ·
 // moments_runs(rows) blocks.
 Source column_sums(ColumnSums kind, int64_t width);
-NACRE_PARAMS(ColumnMeanParams, (const double* __restrict__, slots), (long long, runs), (long long, rows),
+NACRE_PARAMS(ColumnMeanParams, (const double* __restrict__, places), (long long, runs), (long long, rows),
              (float* __restrict__, out));
 // Computes out[c] = sum of column c / rows. To be launched with moments_tiles(width) blocks.
 Source column_mean(int64_t width);
-NACRE_PARAMS(StandardizeTermsParams, (const double* __restrict__, slots), (long long, runs), (long long, rows),
+NACRE_PARAMS(StandardizeTermsParams, (const double* __restrict__, places), (long long, runs), (long long, rows),
              (const float* __restrict__, moments), (float, epsilon), (float* __restrict__, out));
 // Writes the rows 1/σ, mean(g) and slope to `out`, [3, width]. To be launched with
 // moments_tiles(width) blocks.

@@ -30,14 +30,14 @@ ${ENTRY} {
     sum += g * g;
   }
   sum = block_sum(sum);
-  if (threadIdx.x == 0) slots[blockIdx.x] = sum;
+  if (threadIdx.x == 0) places[blockIdx.x] = sum;
 }
 )";
 
 constexpr const char* kFactor = R"(
 ${ENTRY} {
   double sum = 0.0;
-  for (long long i = threadIdx.x; i < count; i += THREADS) sum += slots[i];
+  for (long long i = threadIdx.x; i < count; i += THREADS) sum += places[i];
   sum = block_sum(sum);
   if (threadIdx.x != 0) return;
   const double wanted = numbers->clip_norm / (sqrt(sum) + 1e-6);

@@ -20,11 +20,11 @@ NACRE_PARAMS(OptimizerStepParams, (const OptimizerNumbers* __restrict__, numbers
              (float* __restrict__, second), (float* __restrict__, average), (const float* __restrict__, factor));
 // Updates the weights, their moments and their average; each block works on one piece.
 Source optimizer_step(bool sgd);
-NACRE_PARAMS(GradientSquaresParams, (const OptimizerPiece* __restrict__, pieces), (double* __restrict__, slots));
+NACRE_PARAMS(GradientSquaresParams, (const OptimizerPiece* __restrict__, pieces), (double* __restrict__, places));
 // Computes the sum of the squares of each piece, one block for each piece.
 Source gradient_squares();
-NACRE_PARAMS(GradientFactorParams, (const OptimizerNumbers* __restrict__, numbers), (const double* __restrict__, slots),
-             (long long, count), (float* __restrict__, factor));
+NACRE_PARAMS(GradientFactorParams, (const OptimizerNumbers* __restrict__, numbers),
+             (const double* __restrict__, places), (long long, count), (float* __restrict__, factor));
 // One block computes the number by which clipping multiplies gradients. It adds the squares
 // in order.
 Source gradient_factor();

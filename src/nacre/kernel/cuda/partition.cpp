@@ -208,7 +208,7 @@ Source make_over_columns(const char* name, const std::string& text) {
   return make(Entry(name).takes<EdgeColumnsParams>().takes<Params>(), text);
 }
 
-std::string key_type(bool wide) { return wide ? "typedef u64 Key;\n" : "typedef u32 Key;\n"; }
+std::string key_type(bool long_keys) { return long_keys ? "typedef u64 Key;\n" : "typedef u32 Key;\n"; }
 
 std::string value_of(const EdgeField& field, const std::string& at) {
   switch (field.of) {
@@ -228,7 +228,7 @@ std::string value_of(const EdgeField& field, const std::string& at) {
 
 }  // namespace
 
-Source pack_keys(std::span<const EdgeField> fields, bool wide) {
+Source pack_keys(std::span<const EdgeField> fields, bool long_keys) {
   std::string text = "#define FIELDS";
   for (size_t f = 0; f < fields.size(); ++f) {
     std::string value = value_of(fields[f], "e");
@@ -236,7 +236,7 @@ Source pack_keys(std::span<const EdgeField> fields, bool wide) {
     if (fields[f].of == EdgeField::dst_id) value += " / dst_block";
     text += " key |= (Key)(" + value + ") << (shifts >> " + std::to_string(8 * f) + " & 63);";
   }
-  return make_over_columns<PackKeysParams>("pack_keys", key_type(wide) + text + "\n" + kPackKeys);
+  return make_over_columns<PackKeysParams>("pack_keys", key_type(long_keys) + text + "\n" + kPackKeys);
 }
 
 KeyPacking packing_of(std::span<const EdgeField> fields) {
@@ -267,7 +267,7 @@ Source start_runs(std::span<const EdgeField> fields) {
 
 Source first_bounds() { return make<FirstBoundsParams>("first_bounds", kFirstBounds); }
 Source bound_by_runs() { return make<BoundByRunsParams>("bound_by_runs", kBoundByRuns); }
-Source link_equal(bool wide) { return make<LinkEqualParams>("link_equal", key_type(wide) + kLinkEqual); }
+Source link_equal(bool long_keys) { return make<LinkEqualParams>("link_equal", key_type(long_keys) + kLinkEqual); }
 Source bound_by_values() {
   return make<BoundByValuesParams>("bound_by_values", defines({{"STARTS", kWindowStarts}}) + kBoundByValues);
 }

@@ -28,8 +28,8 @@ NACRE_PARAMS(PackKeysParams, (const u32* __restrict__, order), (Key* __restrict_
              (i64, count), (u64, shifts), (u32, src_block), (u32, dst_block));
 // Takes EdgeColumnsParams, then PackKeysParams. Packs the fields of edge order[i] (edge i if
 // `order` is null) into keys[i], the first field in the highest bits, and writes the edge to
-// values[i]. Keys have 64 bits if `wide`, otherwise 32.
-Source pack_keys(std::span<const EdgeField> fields, bool wide);
+// values[i]. Keys have 64 bits if `long_keys`, otherwise 32.
+Source pack_keys(std::span<const EdgeField> fields, bool long_keys);
 struct KeyPacking {
   uint64_t shifts = 0;                    // 8 bits for each field, those of the first field lowest
   uint32_t src_block = 1, dst_block = 1;  // EdgeField::block of the two ids
@@ -61,7 +61,7 @@ NACRE_PARAMS(LinkEqualParams, (const Key* __restrict__, keys), (const u32* __res
 // Links places with equal keys. The keys are sorted, and values has their places. before[p] becomes
 // 1 + the last place before p with the same key, or 0 if there is none; after[p] becomes the first
 // place after p with the same key, or count.
-Source link_equal(bool wide);
+Source link_equal(bool long_keys);
 NACRE_PARAMS(BoundByValuesParams, (u32* __restrict__, next), (const u32* __restrict__, before),
              (const u32* __restrict__, after), (i64, limit), (i64, count));
 // Lowers next[i] so that a gTask has at most `limit` distinct values. A thread slides a window over

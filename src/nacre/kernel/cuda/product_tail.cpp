@@ -50,7 +50,7 @@ std::string ProductTail::prefetch(const std::string& row) const {
     if (m.op != MicroOp::load) continue;
     const int64_t width = tail_.widths[m.out];
     if (width < kVector * kGroup) continue;
-    const int64_t lines = parts(width, kLine);
+    const int64_t lines = divide_up(width, kLine);
     text += fill(R"(for (int i = tid; i < BM * ${L}; i += THREADS) {
 ${ROW}  asm volatile("prefetch.global.L2 [%0];" ::"l"(p${P} + pos0 * ${W} + i % ${L} * ${LINE}));
 }

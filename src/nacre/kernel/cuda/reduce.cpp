@@ -1,9 +1,9 @@
 // Row programs reduced over the edges of each row (see rows.h). A group of threads takes one unit
 // of work: a listed segment (a row or a piece of a long one) or, after those, a row by its number.
-// The group has `walkers` times `lanes` threads (the CUDA text calls a walker slot). Each walker
-// visits every walkers-th edge with `lanes` threads, which share the elements of a row, and the
-// sums of the walkers are added at the end. The group that is the last to finish a piece of a row
-// adds the pieces in their order, so the result does not depend on which group was last.
+// The group has `walkers` times `lanes` threads. Each walker visits every walkers-th edge with
+// `lanes` threads, which share the elements of a row, and the sums of the walkers are added at the
+// end. The group that is the last to finish a piece of a row adds the pieces in their order, so the
+// result does not depend on which group was last.
 #include "nacre/base/error.h"
 #include "nacre/kernel/cuda/rows_text.h"
 
@@ -118,7 +118,7 @@ typedef ${OUT} Out;
 ${ENTRY} {
   const int member = threadIdx.x % ${G};
   const int lane = member % ${L};
-  const int slot = member / ${L};
+  const int walker = member / ${L};
   const u32 group = group_mask<${G}>();
   const u32 mask = group_mask<${L}>();
   extern __shared__ float shared[];
@@ -144,7 +144,7 @@ ${JOIN}  }
 ${FINISH}}
 )",
                                   {{"ENTRY", kEntryMark},
-                                   {"OFFSET", spec_.side.wide_offsets ? "i64" : "u32"},
+                                   {"OFFSET", spec_.side.long_offsets ? "i64" : "u32"},
                                    {"OUT", spec_.narrow_out ? "u16" : "float"},
                                    {"G", group_},
                                    {"L", lanes_},
@@ -240,7 +240,7 @@ ${FINISH}}
     for (int u = 0; u < batch_; ++u) {
       const std::string n = std::to_string(u);
       const std::string at = "at" + n;
-      text += fill("const int ${AT} = k + ${STEP} + slot;\n", {{"AT", at}, {"STEP", u * walkers_}});
+      text += fill("const int ${AT} = k + ${STEP} + walker;\n", {{"AT", at}, {"STEP", u * walkers_}});
       const auto from = [&](const char* held) {
         return fill("__shfl_sync(group, ${H}, ${AT}, ${G})", {{"H", held}, {"AT", at}, {"G", group_}});
       };
@@ -292,7 +292,7 @@ ${REST}}
     if (names.needs_dst)
       text += std::string("const u32 dst0 = ") + (spec_.side.rows_at_dst ? "vertex" : "other") + ";\n";
     if (names.needs_type) text += "const u32 typ0 = edge_type ? edge_type[pos0] : 0;\n";
-    return fill("for (i64 i = seg.begin + slot; i < seg.end; i += ${S}) {\n${BODY}}\n",
+    return fill("for (i64 i = seg.begin + walker; i < seg.end; i += ${S}) {\n${BODY}}\n",
                 {{"S", walkers_}, {"BODY", indent(text + program_.body(false) + accumulate(false), 1)}});
   }
 
@@ -316,7 +316,7 @@ if (at >= 0 && (${B} < 0 || x > ${A} || (x == ${A} && at < ${B}))) { ${A} = x; $
     return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
                 {{"V", vector_of(width_, most_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
   }
-  std::string writes() const { return width_ == 1 ? "member == 0" : "slot == 0 && j < " + std::to_string(width_); }
+  std::string writes() const { return width_ == 1 ? "member == 0" : "walker == 0 && j < " + std::to_string(width_); }
   std::string each(const std::string& statement) const {
     return fill("#pragma unroll\nfor (int s = 0; s < ${S}; ++s) {\n${P}${X}}\n",
                 {{"S", held_}, {"P", indent(place(), 1)}, {"X", indent(statement, 1)}});
@@ -364,7 +364,7 @@ ${ADD}}
     if (spec_.reduce == ReduceOp::mean)
       text += "const float share = length > 0 ? 1.0f / (float)length : 0.0f;\n" + loop() + acc("s") + " *= share;\n";
     if (max()) text += loop() + "if (" + best("s") + " < 0) " + acc("s") + " = 0.0f;\n";
-    if (walkers_ > 1) text += "if (slot > 0) return;\n";
+    if (walkers_ > 1) text += "if (walker > 0) return;\n";
     if (spec_.argmax)
       text += each("if (" + writes() + ") argmax[row * " + std::to_string(width_) + " + j] = " + best("s") + ";\n");
     if (spec_.store) text += store_rows();

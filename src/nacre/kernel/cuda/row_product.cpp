@@ -25,7 +25,7 @@ template <int K, int V> INLINE void copy_rows(const float* x, i64 first, i64 row
 #pragma unroll
   for (int r = 0; r < BM; r += apart) {
     const bool has = inside && first + r0 + r < rows;
-    // Words of rows that are a multiple of 8 apart are exchanged alike.
+    // Words of rows that are a multiple of 8 apart are exchanged alike, so their distance is a constant.
     const u32 further = (apart % 8 == 0 ? r * PITCH : place(r0 + r, k) - place(r0, k)) * 4;
     copy_async<V>(to + further, has ? from + r * K : x, has);
   }
@@ -85,7 +85,7 @@ constexpr const char* kRow = "const i64 pos0 = tile * BM + ${AT};\nif (pos0 >= r
 }  // namespace
 
 MmaTile tile_of(const RowProduct& what) {
-  MmaTile tile{what.rows / 16, 1, 1, static_cast<int>(parts(what.n, 8))};
+  MmaTile tile{what.rows / 16, 1, 1, static_cast<int>(divide_up(what.n, 8))};
   const int64_t tail = ProductTail(*what.tail).shared_floats(tile.threads());
   const int64_t stage = (tile.rows() + tile.columns()) * kLdAlong;
   if (what.rows == kTall) {
@@ -101,7 +101,7 @@ int rows_of_block(const RowProduct& what) {
   RowProduct small = what;
   small.rows = kSmall;
   int64_t slices = 0;
-  for (const int64_t k : what.k) slices += parts(k, kDepth);
+  for (const int64_t k : what.k) slices += divide_up(k, kDepth);
   return slices <= kFewSlices && fits(small) ? kSmall : kTall;
 }
 
@@ -129,13 +129,13 @@ Source row_product(const RowProduct& what) {
     }
 )",
                  {{"FIRST", slices},
-                  {"END", slices + parts(k, kDepth)},
+                  {"END", slices + divide_up(k, kDepth)},
                   {"K", k},
                   {"V", copied_at_once(k)},
                   {"X", x},
                   {"LD", matrix_ld(k)},
                   {"MATRIX", w}});
-    slices += parts(k, kDepth);
+    slices += divide_up(k, kDepth);
   }
   add_operands(entry, *what.tail, "p");
   const std::string text = tile_text(tile) +

@@ -135,7 +135,7 @@ ${INDICES}${BODY}#pragma unroll
     for (int s = 0; s < ${S}; ++s) acc[s] += ${V};
   }
   __syncwarp(mask);
-  // The groups of a block in order, then (column_total) the blocks in order.
+  // The sums of the groups of a block are added in order. column_total() then adds those of the blocks in order.
 #pragma unroll
   for (int s = 0; s < ${S}; ++s) {
     const int j = ${AT};

@@ -17,8 +17,8 @@ struct EdgeSide {
   bool rows_at_dst = true;
   bool edge_ids = false;      // the edges of the entries are listed; if not, entry i is edge i
   bool row_vertex = false;    // rows are pairs, and their vertices are listed
-  bool wide_offsets = false;  // offsets of rows are i64, not u32
-  int64_t mean_degree = 8;    // decides how many threads share a row of narrow values
+  bool long_offsets = false;  // offsets of rows are i64, not u32
+  int64_t mean_degree = 8;    // decides how many threads share a row of few elements
 };
 
 struct ReduceSpec {

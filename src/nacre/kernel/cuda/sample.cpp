@@ -14,7 +14,7 @@ constexpr int kWarpThreads = 128;  // if a warp works on a destination
 constexpr const char* kHead = R"(
 #define HERE ((i64)blockIdx.x * THREADS + threadIdx.x)
 
-// The batch that number i belongs to: the last one that does not begin after it.
+// Returns the batch that number i belongs to: the last one that does not begin after it.
 INLINE i64 batch_of(const i64* __restrict__ ptr, i64 batches, i64 i) {
   i64 low = 0, high = batches;
   while (high - low > 1) {
@@ -78,7 +78,7 @@ ${ENTRY} {
 // fuses the functions whose names end in _rn.
 constexpr const char* kDraw = R"(
 
-// Edge number `at` is the graph's `edge`.
+// Makes edge number `at` of the hop, which belongs to batch b, the edge `edge` of the graph.
 #define PUT(b, at, edge) { \
     const i64 put_edge = (edge), put_at = (at); \
     const u32 put_source = col[put_edge]; \
@@ -456,9 +456,9 @@ Source gather_rows(int64_t width) { return make<GatherRowsParams>("gather_rows",
 
 Source scatter_rows(int64_t width) { return make<ScatterRowsParams>("scatter_rows", words_of(width) + kScatterRows); }
 
-Source take_values(bool wide) {
+Source take_values(bool four_bytes) {
   return make<TakeValuesParams>("take_values",
-                                std::string("typedef ") + (wide ? "u32" : "u16") + " Value;\n" + kTakeValues);
+                                std::string("typedef ") + (four_bytes ? "u32" : "u16") + " Value;\n" + kTakeValues);
 }
 
 }  // namespace nacre::cuda

@@ -86,7 +86,7 @@ Source scatter_rows(int64_t width);
 int64_t gather_threads(int64_t rows, int64_t width);
 NACRE_PARAMS(TakeValuesParams, (const i64* __restrict__, edges), (const Value* __restrict__, from),
              (Value* __restrict__, to), (i64, count));
-// Copies to[e] = from[edges[e]]. Values have 4 bytes if `wide`, otherwise 2.
-Source take_values(bool wide);
+// Copies to[e] = from[edges[e]]. Values have 4 bytes if `four_bytes`, otherwise 2.
+Source take_values(bool four_bytes);
 
 }  // namespace nacre::cuda

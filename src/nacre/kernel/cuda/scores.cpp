@@ -17,8 +17,8 @@ typedef int Label;
 #endif
 )";
 
-constexpr const char* kSum = R"(// Leaves the sum of one double of each thread at `slot`, added in a fixed order.
-__device__ void leave_sum(double value, double* __restrict__ slot) {
+constexpr const char* kSum = R"(// Leaves the sum of one double of each thread at `place`, added in a fixed order.
+__device__ void leave_sum(double value, double* __restrict__ place) {
   __shared__ double sums[THREADS];
   __syncthreads();
   sums[threadIdx.x] = value;
@@ -27,7 +27,7 @@ __device__ void leave_sum(double value, double* __restrict__ slot) {
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
     __syncthreads();
   }
-  if (threadIdx.x == 0) *slot = sums[0];
+  if (threadIdx.x == 0) *place = sums[0];
 }
 )";
 
@@ -67,10 +67,10 @@ ${ENTRY} {
     }
 #endif
   }
-  double* slot = slots + blockIdx.x * 3LL;
-  leave_sum((double)first, slot);
-  leave_sum((double)second, slot + 1);
-  leave_sum((double)third, slot + 2);
+  double* place = places + blockIdx.x * 3LL;
+  leave_sum((double)first, place);
+  leave_sum((double)second, place + 1);
+  leave_sum((double)third, place + 2);
 }
 )";
 
@@ -104,10 +104,10 @@ ${ENTRY} {
     sum += loss;
     ++counted;
   }
-  double* slot = slots + blockIdx.x * 3LL;
-  leave_sum(sum, slot);
-  leave_sum((double)counted, slot + 1);
-  leave_sum(0.0, slot + 2);
+  double* place = places + blockIdx.x * 3LL;
+  leave_sum(sum, place);
+  leave_sum((double)counted, place + 1);
+  leave_sum(0.0, place + 2);
 }
 )";
 
@@ -116,7 +116,7 @@ ${ENTRY} {
   const long long begin = first[blockIdx.x], end = first[blockIdx.x + 1];
   double sums[3] = {0.0, 0.0, 0.0};
   for (long long i = begin + threadIdx.x; i < end; i += THREADS) {
-    for (int k = 0; k < 3; ++k) sums[k] += slots[i * 3 + k];
+    for (int k = 0; k < 3; ++k) sums[k] += places[i * 3 + k];
   }
   for (int k = 0; k < 3; ++k) leave_sum(sums[k], out + blockIdx.x * 3LL + k);
 }

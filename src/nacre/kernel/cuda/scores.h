@@ -16,7 +16,7 @@ NACRE_STRUCT(ScorePiece, (long long, begin, end));
 enum class ScoreLabels : uint8_t { single, multiple };
 
 NACRE_PARAMS(ScoreParams, (const float* __restrict__, logits), (const Label* __restrict__, labels),
-             (const u32* __restrict__, rows), (const ScorePiece* __restrict__, pieces), (double* __restrict__, slots),
+             (const u32* __restrict__, rows), (const ScorePiece* __restrict__, pieces), (double* __restrict__, places),
              (long long, classes), (int, by_row));
 // Scores the rows of one piece in each block. A single label is an int32 (negative if the row has
 // none); multiple labels are one byte for each class. The label of the i-th row of the list lies at
@@ -28,7 +28,7 @@ Source score_rows(ScoreLabels labels, int64_t classes);
 // Sums the losses of the rows of one piece in each block. Takes ScoreParams, too. The sums are the
 // sum of the losses and the number of rows that have a label.
 Source score_loss(ScoreLabels labels);
-NACRE_PARAMS(ScoreTotalsParams, (const double* __restrict__, slots), (const i64* __restrict__, first),
+NACRE_PARAMS(ScoreTotalsParams, (const double* __restrict__, places), (const i64* __restrict__, first),
              (double* __restrict__, out));
 // Adds the sums of the pieces first[b] to first[b + 1] - 1 in block b.
 Source score_totals();

@@ -64,8 +64,8 @@ ${SETUP}${START}${LOOP}${AGREE}${LAST}}
 
  private:
   int groups() const { return threads_ / group_; }
-  // Returns the number of groups that share a row.
-  int parts() const { return block_ ? groups() : 1; }
+  // Returns the number of groups of threads that share a row.
+  int groups_of_row() const { return block_ ? groups() : 1; }
 
   std::string before_loop() const {
     const std::string text = text_.prologue();
@@ -135,7 +135,7 @@ for (; i0 + ${U} <= end; i0 += ${STEP}) {
 ${FULL}}
 ${REST})",
                 {{"U", batch_},
-                 {"STEP", batch_ * parts()},
+                 {"STEP", batch_ * groups_of_row()},
                  {"FULL", indent(pass(false), 1)},
                  {"REST", batch_ == 1 ? "" : "if (i0 < end) {\n" + indent(pass(true), 1) + "}\n"}});
   }
@@ -153,7 +153,7 @@ for (int s = 0; s < ${S}; ++s) {
 ${C}}
 )",
                 {{"L", group_},
-                 {"STEP", group_ * parts()},
+                 {"STEP", group_ * groups_of_row()},
                  {"BODY", indent(pass(false), 1)},
                  {"S", held_},
                  {"C", indent(fill(combine, {{"L", group_}}), 1)}});
@@ -186,7 +186,7 @@ top[s] = high;
            indent(words(all), 2) + "  }\n}\n";
   }
 
-  // Returns the text of the second walk. In narrow rows, every thread has entries of its own.
+  // Returns the text of the second walk. In short rows, every thread has entries of its own.
   std::string last() const {
     const std::string value = gradient_ ? "y[at] * (out[at] - sum[s])" : "expf(out[at] - top[s]) / sum[s]";
     const bool own = thin_ || width_ == 1;
@@ -202,7 +202,7 @@ ${PLACE}    const i64 at = i * ${W} + j;
 }
 )",
                 {{"FIRST", own ? "part * " + std::to_string(group_) + " + lane" : "part"},
-                 {"STEP", own ? group_ * parts() : parts()},
+                 {"STEP", own ? group_ * groups_of_row() : groups_of_row()},
                  {"S", held_},
                  {"PLACE", indent(place(), 2)},
                  {"W", width_},

@@ -4,7 +4,7 @@ namespace nacre::cuda {
 
 namespace {
 
-// Types, and functions that move rows between memory and registers.
+// Defines types, and functions that move rows between memory and registers.
 constexpr const char* kMemory = R"(typedef long long i64;
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -12,7 +12,7 @@ typedef unsigned short u16;
 typedef unsigned char u8;
 #define INLINE __device__ __forceinline__
 
-// V consecutive floats. `gather` reads what no kernel running now writes.
+// These functions move V consecutive floats. `gather` reads only what no kernel writes at the same time.
 template <int V> INLINE void load(const float* p, float* r) {
   if constexpr (V == 8) { load<4>(p, r); load<4>(p + 4, r + 4); }
   else if constexpr (V == 4) { const float4 t = *(const float4*)p; r[0] = t.x; r[1] = t.y; r[2] = t.z; r[3] = t.w; }
@@ -36,13 +36,13 @@ template <int V> INLINE void store(float* p, const float* r) {
   else *p = r[0];
 }
 
-// The functions above again for bf16, which is the upper half of a float. A float is rounded to the
-// nearest bf16; of two that are equally near, to the even one.
+// These functions do the same for bf16, which is the upper half of a float. A float is rounded to the
+// nearest bf16; if two are equally near, to the even one.
 INLINE float widen(u16 x) { return __uint_as_float((u32)x << 16); }
 INLINE void widen2(u32 x, float* r) { r[0] = __uint_as_float(x << 16); r[1] = __uint_as_float(x & 0xffff0000u); }
 INLINE u32 narrow(float x) {
   const u32 bits = __float_as_uint(x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40u;  // not a number, and stays so
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40u;  // a NaN stays a NaN
   return bits + 0x7fffu + (bits >> 16 & 1u) >> 16;
 }
 INLINE u32 narrow2(const float* r) { return narrow(r[0]) | narrow(r[1]) << 16; }
@@ -71,8 +71,9 @@ template <int V> INLINE void store(u16* p, const float* r) {
 
 )";
 
-// Sums over threads, and random numbers.
-constexpr const char* kArithmetic = R"(// Over the L threads of a group; every thread gets the result.
+// Defines sums over threads, and random numbers.
+constexpr const char* kArithmetic =
+    R"(// These functions combine x of the L threads of a group; every thread gets the result.
 template <int L> INLINE float group_sum(float x, u32 mask) {
 #pragma unroll
   for (int d = L / 2; d > 0; d /= 2) x += __shfl_xor_sync(mask, x, d);
@@ -83,7 +84,7 @@ template <int L> INLINE float group_max(float x, u32 mask) {
   for (int d = L / 2; d > 0; d /= 2) x = fmaxf(x, __shfl_xor_sync(mask, x, d));
   return x;
 }
-// The threads of this thread's group of L.
+// Returns the mask of the L threads of this thread's group.
 template <int L> INLINE u32 group_mask() {
   if constexpr (L == 32) return 0xffffffffu;
   else return ((1u << L) - 1u) << (threadIdx.x % 32 / L * L);
@@ -107,7 +108,8 @@ INLINE uint4 philox(u64 key, u64 hi, u64 lo) {
   }
   return make_uint4(c0, c1, c2, c3);
 }
-// x / (1 - share) where kept, for V elements from number `first` on; 8 elements share a block of random bits.
+// Computes x / (1 - share) for kept elements and 0 for the others, V elements from number `first` on. Eight elements
+// share a block of random bits.
 template <int V> INLINE void dropout(u64 key, u64 step, u64 first, u32 threshold, float factor, const float* x, float* r) {
   if (V > 1 && first % 8 + V <= 8) {
     const uint4 b = philox(key, step, first / 8);

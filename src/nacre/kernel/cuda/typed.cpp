@@ -17,7 +17,7 @@ constexpr int kRowsInFlight = 8;
 
 constexpr const char* kGroups = R"(
 #define GROUPS (THREADS / LANES)
-#define FULL (VECTORS == TILES * SLOTS * LANES)
+#define FULL (VECTORS == TILES * PER_THREAD * LANES)
 )";
 
 constexpr const char* kRow = R"(
@@ -43,7 +43,7 @@ INLINE void put_vector(Out* p, const float* r) { store<V>(p, r); }
 #endif
 INLINE void put_one(u16* p, float x) { *p = to_bf16(x); }
 INLINE void put_one(float* p, float x) { *p = x; }
-// Columns [c, c + V) of a row; rows of no whole number of vectors are written column by column.
+// Writes columns [c, c + V) of a row. If a row is no whole number of vectors, writes column by column.
 INLINE void put(Out* row, int c, const float* r) {
   if (WIDTH % V == 0) {
     put_vector(row + c, r);
@@ -58,8 +58,8 @@ INLINE void put(Out* row, int c, const float* r) {
 INLINE i64 place(i64 row, int per_row, i64 ld) {
   return per_row == 1 ? row * ld : row / per_row * ld + row % per_row * WIDTH;
 }
-// First element of vector s of this thread, and whether the row has it.
-INLINE int column(int tile, int s, int lane) { return ((tile * SLOTS + s) * LANES + lane) * V; }
+// Return the first element of vector s of this thread, and whether the row has this element.
+INLINE int column(int tile, int s, int lane) { return ((tile * PER_THREAD + s) * LANES + lane) * V; }
 INLINE bool inside(int c) { return FULL || c < LENGTH; }
 )";
 
@@ -71,14 +71,14 @@ ${ENTRY} {
   const i64 group = (i64)blockIdx.x * GROUPS + threadIdx.x / LANES;
   const int lane = threadIdx.x % LANES;
   const u32 mask = group_mask<LANES>();
-  // A tile of columns of all items before the next tile: together the rows' tiles may fit a cache.
+  // All items are summed for one tile of columns before the next tile, because one tile of all rows may fit a cache.
   const i64 tile_number = group / num_items;
   if (tile_number >= TILES) return;
   const int tile = (int)tile_number;
   const Segment item = items[group % num_items];
-  float sum[SLOTS][V];
+  float sum[PER_THREAD][V];
 #pragma unroll
-  for (int s = 0; s < SLOTS; ++s) zero<V>(sum[s]);
+  for (int s = 0; s < PER_THREAD; ++s) zero<V>(sum[s]);
   for (i64 base = item.begin; base < item.end; base += LANES) {
     const int n = item.end - base < LANES ? (int)(item.end - base) : LANES;
     u32 from = 0, to = NO_ROW;
@@ -92,16 +92,16 @@ ${ENTRY} {
         if (last) to = (u32)item.partial;
       } else {
         const u32 pair = pair_of[i];
-        if (last || pair_of[i + 1] != pair) to = slot_of ? (u32)(slot_of[pair] - first) : pair - item.row;
+        if (last || pair_of[i + 1] != pair) to = cell_of ? (u32)(cell_of[pair] - first) : pair - item.row;
       }
     }
     for (int j = 0; j < n; j += BATCH) {
-      float row[BATCH][SLOTS][V];
+      float row[BATCH][PER_THREAD][V];
 #pragma unroll
       for (int u = 0; u < BATCH; ++u) {
         const i64 r = (i64)__shfl_sync(mask, from, j + u, LANES) * LENGTH;
 #pragma unroll
-        for (int s = 0; s < SLOTS; ++s) {
+        for (int s = 0; s < PER_THREAD; ++s) {
           const int c = column(tile, s, lane);
           if (j + u < n && inside(c)) gather<V>(x + r + c, row[u][s]);
           else zero<V>(row[u][s]);
@@ -112,13 +112,13 @@ ${ENTRY} {
         const float f = __shfl_sync(mask, factor, j + u, LANES);
         const u32 done = __shfl_sync(mask, to, j + u, LANES);
 #pragma unroll
-        for (int s = 0; s < SLOTS; ++s) {
+        for (int s = 0; s < PER_THREAD; ++s) {
 #pragma unroll
           for (int v = 0; v < V; ++v) sum[s][v] = SCALED ? fmaf(f, row[u][s][v], sum[s][v]) : sum[s][v] + row[u][s][v];
         }
         if (j + u >= n || done == NO_ROW) continue;
 #pragma unroll
-        for (int s = 0; s < SLOTS; ++s) {
+        for (int s = 0; s < PER_THREAD; ++s) {
           const int c = column(tile, s, lane);
           if (inside(c)) {
             if (item.partial >= 0) store<V>(partials + (i64)done * LENGTH + c, sum[s]);
@@ -142,7 +142,7 @@ ${ENTRY} {
   float none[V];
   zero<V>(none);
 #pragma unroll
-  for (int s = 0; s < SLOTS; ++s) {
+  for (int s = 0; s < PER_THREAD; ++s) {
     const int c = column(tile, s, lane);
     if (inside(c)) put(at, c, none);
   }
@@ -157,7 +157,7 @@ ${ENTRY} {
   if (group / TILES >= num_rows) return;
   const SplitRow row = rows[group / TILES];
 #pragma unroll
-  for (int s = 0; s < SLOTS; ++s) {
+  for (int s = 0; s < PER_THREAD; ++s) {
     const int c = column(tile, s, lane);
     if (!inside(c)) continue;
     const float* from = partials + (i64)row.first * LENGTH + c;
@@ -181,7 +181,7 @@ ${ENTRY} {
   const int lane = threadIdx.x % LANES;
   const int tile = (int)(group % TILES);
   const i64 begin = group / TILES * COPY_BATCH;
-  float row[COPY_BATCH][SLOTS][V];
+  float row[COPY_BATCH][PER_THREAD][V];
 #pragma unroll
   for (int u = 0; u < COPY_BATCH; ++u) {
     i64 from = first_in + begin + u;
@@ -193,7 +193,7 @@ ${ENTRY} {
     }
     const float* in = x + place(from, IN_PER_ROW, IN_LD);
 #pragma unroll
-    for (int s = 0; s < SLOTS; ++s) {
+    for (int s = 0; s < PER_THREAD; ++s) {
       const int c = column(tile, s, lane);
       if (has && inside(c)) gather<V>(in + c, row[u][s]);
       else zero<V>(row[u][s]);
@@ -210,7 +210,7 @@ ${ENTRY} {
     }
     Out* at = out + place(to, OUT_PER_ROW, OUT_LD);
 #pragma unroll
-    for (int s = 0; s < SLOTS; ++s) {
+    for (int s = 0; s < PER_THREAD; ++s) {
       const int c = column(tile, s, lane);
       if (inside(c)) put(at, c, row[u][s]);
     }
@@ -226,15 +226,15 @@ ${ENTRY} {
   if (group / TILES >= count) return;
   const i64 vertex = first + group / TILES;
   const i64 end = vertex_ptr[vertex + 1];
-  float sum[SLOTS][V];
+  float sum[PER_THREAD][V];
 #pragma unroll
-  for (int s = 0; s < SLOTS; ++s) zero<V>(sum[s]);
+  for (int s = 0; s < PER_THREAD; ++s) zero<V>(sum[s]);
 #pragma unroll 4
   for (i64 i = vertex_ptr[vertex]; i < end; ++i) {
     const u32 number = pair[i];
     const i64 r = (i64)number - (shift ? shift[type[number]] : 0);
 #pragma unroll
-    for (int s = 0; s < SLOTS; ++s) {
+    for (int s = 0; s < PER_THREAD; ++s) {
       const int c = column(tile, s, lane);
       float part[V];
       if (inside(c)) gather<V>(p + r * WIDTH + c, part);
@@ -244,7 +244,7 @@ ${ENTRY} {
     }
   }
 #pragma unroll
-  for (int s = 0; s < SLOTS; ++s) {
+  for (int s = 0; s < PER_THREAD; ++s) {
     const int c = column(tile, s, lane);
     if (inside(c)) store<V>(out + vertex * WIDTH + c, sum[s]);
   }
@@ -263,7 +263,7 @@ ${ENTRY} {
   to[at] = to_bf16(from[i]);
 #else
   to[at] = from[i];
-  // The ends of rows are zeros.
+  // The thread of the last element fills the rest of the row with zeros.
   if (HOW == 0 && n + 1 == N) {
     for (int j = N; j < LD; ++j) to[at + j - n] = 0.0f;
   }
@@ -283,7 +283,7 @@ std::string row_text(int64_t width, bool bf16, int64_t length, int64_t tiles = 1
                   {"WIDTH", width},
                   {"V", r.vector},
                   {"LANES", r.lanes},
-                  {"SLOTS", r.vectors}}) +
+                  {"PER_THREAD", r.vectors}}) +
          defines({{"TILES", r.tiles},
                   {"LENGTH", length},
                   {"VECTORS", length / r.vector},

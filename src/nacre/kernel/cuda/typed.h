@@ -1,5 +1,5 @@
 // Sources around typed products. The row of a matrix that belongs to a (vertex, type) pair is
-// called its cell; the CUDA texts say slot. If the matrix has a place for every type of every
+// called its cell. If the matrix has a place for every type of every
 // vertex, the cell is row vertex · types + type, and rows of absent pairs are zeros. Otherwise it
 // is the number of the pair.
 #pragma once
@@ -39,12 +39,12 @@ struct TypedSum {
 inline int64_t length_of(const TypedSum& what) { return what.length == 0 ? what.width : what.length; }
 NACRE_PARAMS(TypedSumParams, (const float* __restrict__, x), (const u32* __restrict__, other),
              (const u32* __restrict__, edge), (const float* __restrict__, scale), (const u32* __restrict__, pair_of),
-             (const u32* __restrict__, slot_of), (const Segment* __restrict__, items), (i64, num_items),
+             (const u32* __restrict__, cell_of), (const Segment* __restrict__, items), (i64, num_items),
              (float* __restrict__, partials), (Out* __restrict__, out), (i64, first));
 // Sums rows of x over the edges of each pair. `scale` lies by edge or, if `edge` is null, by entry.
 // `pair_of` is the pair of every entry. An item is a run of entries: a piece of a pair, whose sum
 // goes to its row of partials, or whole pairs, whose sums go to rows pair − item.row of out, or to
-// rows slot_of[pair] − first if `slot_of` is not null. To be launched with num_items · tiles groups
+// rows cell_of[pair] − first if `cell_of` is not null. To be launched with num_items · tiles groups
 // of threads, typed_groups_of_block() of them in a block.
 Source typed_sum(const TypedSum& what);
 NACRE_PARAMS(TypedJoinParams, (const float* __restrict__, partials), (const SplitRow* __restrict__, rows),

@@ -23,8 +23,8 @@ int64_t ld_across(int64_t width) {
 }
 // Tiles of 128 rows and 256 threads, as two times four warps.
 MmaTile tile_of_columns(int64_t columns) {
-  if (columns <= 64) return {8, 1, 1, static_cast<int>(parts(columns, 8))};
-  return {2, 4, 4, static_cast<int>(parts(columns, 32))};
+  if (columns <= 64) return {8, 1, 1, static_cast<int>(divide_up(columns, 8))};
+  return {2, 4, 4, static_cast<int>(divide_up(columns, 32))};
 }
 
 int fewest_stages(const TypedProduct& what) { return what.resident ? kResidentStages : 2; }
@@ -45,23 +45,23 @@ std::string run_text() { return "\n#define NO_ROW 0xffffffffu\n" + struct_text<M
 constexpr const char* kProduct = R"(
 #define A_FLOATS (BM * PITCH)
 #define MATRIX (BN * PITCH)
-// A thread copies the same part of rows that are a multiple of 8 apart, whose words are exchanged alike: all but the
-// first address are constants away.
+// A thread copies the same words of rows that are a multiple of 8 apart. Their words are exchanged alike, so the
+// addresses of its copies differ by constants.
 #define ACROSS (DEPTH / V)
 #define APART (THREADS / ACROSS)
 #define COPIES ((BM + APART - 1) / APART)
 #define KEPT (COPIES <= 8)
 #define MATRIX_APART (THREADS / (DEPTH / 4))
-// After the types' slots comes the position's own.
+// Cell number CELLS stands for the position's own row, which comes after the cells of the types.
 #if OWN
-#define BY_SLOT(of_type, own) (slot == SLOTS ? (own) : (of_type))
+#define BY_CELL(of_type, own) (cell == CELLS ? (own) : (of_type))
 #else
-#define BY_SLOT(of_type, own) (of_type)
+#define BY_CELL(of_type, own) (of_type)
 #endif
-INLINE u32 row_of(const u32* map, const u32* vertices, u32 position, u32 end, int slot) {
+INLINE u32 row_of(const u32* map, const u32* vertices, u32 position, u32 end, int cell) {
   if (position >= end) return NO_ROW;
-#if SLOTS
-  return __ldg(BY_SLOT(map + (i64)position * SLOTS + slot, vertices + position));
+#if CELLS
+  return __ldg(BY_CELL(map + (i64)position * CELLS + cell, vertices + position));
 #else
   return map ? __ldg(map + position) : position;
 #endif
@@ -89,47 +89,47 @@ ${ENTRY} {
 #elif RESIDENT
   const int steps = (int)((run.end - run.begin + BM - 1) / BM) * SLICES;
 #else
-  const int steps = (SLOTS ? SLOTS + OWN : 1) * SLICES;
+  const int steps = (CELLS ? CELLS + OWN : 1) * SLICES;
 #endif
 
-  // Rows of a thread's copies: kept for all slices where they are few.
+  // The numbers of the rows that the thread copies. If they are few, they are kept for all slices.
   u32 row[KEPT ? COPIES : 1];
   const u32 base = shared_at(shared);
-  int slot = 0;
+  int cell = 0;
   const auto copy = [&](int step) {
     const int k0 = step % SLICES * DEPTH;
-#if SLOTS
+#if CELLS
     if (k0 == 0) {
 #if MASKED
-      slot = OWN && types == 0 ? SLOTS : __ffs(types) - 1;
+      cell = OWN && types == 0 ? CELLS : __ffs(types) - 1;
       types &= types - 1;
 #else
-      slot = step / SLICES;
+      cell = step / SLICES;
 #endif
     }
 #endif
     const u32 first = run.begin + (RESIDENT ? step / SLICES * BM : 0);
     if (KEPT && k0 == 0) {
 #pragma unroll
-      for (int i = 0; i < COPIES; ++i) row[i] = row_of(map_in, map_out, first + tid / ACROSS + i * APART, run.end, slot);
+      for (int i = 0; i < COPIES; ++i) row[i] = row_of(map_in, map_out, first + tid / ACROSS + i * APART, run.end, cell);
     }
     const u32 stage = base + (RING + step % STAGES * STAGE) * 4;
     const int k = tid % ACROSS * V;
     const bool inside = K % DEPTH == 0 || k0 + k < K;
-    const float* rows = BY_SLOT(x, own);
-    const float* part = inside ? rows + k0 + k : rows;
+    const float* rows = BY_CELL(x, own);
+    const float* start = inside ? rows + k0 + k : rows;
     const u32 to = stage + place(tid / ACROSS, k) * 4;
     constexpr int at_once = KEPT ? COPIES : 2;
 #pragma unroll (at_once)
     for (int i = 0; i < COPIES; ++i) {
-      const u32 from = KEPT ? row[KEPT ? i : 0] : row_of(map_in, map_out, first + tid / ACROSS + i * APART, run.end, slot);
+      const u32 from = KEPT ? row[KEPT ? i : 0] : row_of(map_in, map_out, first + tid / ACROSS + i * APART, run.end, cell);
       const bool has = inside && from != NO_ROW;
       if (BM % APART == 0 || tid / ACROSS + i * APART < BM) {
-        copy_async<V>(to + i * (APART * PITCH * 4), part + (i64)(has ? from : 0u) * K, has);
+        copy_async<V>(to + i * (APART * PITCH * 4), start + (i64)(has ? from : 0u) * K, has);
       }
     }
 #if !RESIDENT
-    copy_matrix(BY_SLOT(matrix + (i64)slot * (N * W_LD), own_matrix), stage + A_FLOATS * 4, k0, n0, tid);
+    copy_matrix(BY_CELL(matrix + (i64)cell * (N * W_LD), own_matrix), stage + A_FLOATS * 4, k0, n0, tid);
 #endif
   };
 
@@ -172,8 +172,8 @@ ${ENTRY} {
     if (s < steps) copy(s);
     copies_end();
   }
-${SETUP}  // With a resident matrix, tile after tile of the run; the copies run ahead across tiles. A tile has a slice at least:
-  // where it might have none, the compiler waits for each product before it begins the next.
+${SETUP}  // With a resident matrix, one tile of the run follows the other, and the copies run ahead across tiles. The loop
+  // shows that a tile has at least one slice; otherwise the compiler would wait for each product before the next.
   const int of_tile = RESIDENT ? SLICES : steps;
   int done = 0;
   do {
@@ -201,13 +201,13 @@ INLINE u32 row_at(const u32* map, i64 position, u32 end) {
   if (position >= (i64)end) return NO_ROW;
   return map ? __ldg(map + position) : (u32)position;
 }
-// Columns [first, first + ACROSS) of the rows, of those they have. Where a thread's share is the same part of rows
-// that lie evenly apart, all but its first address in shared memory are constants away.
+// Copies the columns [first, first + ACROSS) of the rows, as far as the rows have them. If a thread copies the same
+// words of rows that lie evenly apart, the addresses of its copies in shared memory differ by constants.
 template <int ACROSS, int LD, int WORDS, int WIDTH> INLINE void copy_rows(const float* x, const u32* rows, u32 to, int first, int tid) {
-  constexpr int parts = ACROSS / WORDS;
-  if constexpr (THREADS % parts == 0 && DEPTH % (THREADS / parts) == 0) {
-    constexpr int apart = THREADS / parts;
-    const int r = tid / parts, c = tid % parts * WORDS;
+  constexpr int words = ACROSS / WORDS;
+  if constexpr (THREADS % words == 0 && DEPTH % (THREADS / words) == 0) {
+    constexpr int apart = THREADS / words;
+    const int r = tid / words, c = tid % words * WORDS;
     const bool inside = WIDTH % ACROSS == 0 || first + c < WIDTH;
     const float* from = inside ? x + first + c : x;
     to += (r * LD + c) * 4;
@@ -221,9 +221,9 @@ template <int ACROSS, int LD, int WORDS, int WIDTH> INLINE void copy_rows(const 
     }
   } else {
 #pragma unroll
-    for (int j = 0; j < (DEPTH * parts + THREADS - 1) / THREADS; ++j) {
-      const int i = tid + j * THREADS, r = i / parts, c = i % parts * WORDS;
-      if (DEPTH * parts % THREADS != 0 && r >= DEPTH) continue;
+    for (int j = 0; j < (DEPTH * words + THREADS - 1) / THREADS; ++j) {
+      const int i = tid + j * THREADS, r = i / words, c = i % words * WORDS;
+      if (DEPTH * words % THREADS != 0 && r >= DEPTH) continue;
       const u32 row = rows[r];
       const bool has = row != NO_ROW && first + c < WIDTH;
       copy_async<WORDS>(to + (r * LD + c) * 4, has ? x + (i64)row * WIDTH + first + c : x, has);
@@ -232,8 +232,8 @@ template <int ACROSS, int LD, int WORDS, int WIDTH> INLINE void copy_rows(const 
 }
 #define B_FLOATS (DEPTH * B_DEPTH)
 #if WGMMA
-// Columns become rows of DEPTH, as the hardware wants its second factor: squares of 4 · 4, so dealt to threads that
-// neither reading nor writing meets in a bank.
+// Turns columns into rows of DEPTH, as the hardware wants its second factor. Squares of 4 · 4 are dealt out to threads
+// so that no two threads meet in a bank, neither when they read nor when they write.
 INLINE void turn(const float* from, float* to, int tid) {
   const int k = tid % 8, n0 = tid / 64 * 8 + (tid + tid / 8) % 8;
 #pragma unroll
@@ -363,16 +363,16 @@ ${ENTRY} {
 
 }  // namespace
 
-int64_t column_blocks(const TypedProduct& what) { return parts(what.n, what.cells > 0 ? kWidest : kWidest / 2); }
+int64_t column_blocks(const TypedProduct& what) { return divide_up(what.n, what.cells > 0 ? kWidest : kWidest / 2); }
 
 MmaTile tile_of(const TypedProduct& what) {
-  MmaTile tile = tile_of_columns(parts(what.n, column_blocks(what)));
+  MmaTile tile = tile_of_columns(divide_up(what.n, column_blocks(what)));
   int64_t fixed = 0, staged = tile.columns();
   if (what.resident) {
-    fixed = parts(what.k, kDepth) * tile.columns() * kLdAlong;
+    fixed = divide_up(what.k, kDepth) * tile.columns() * kLdAlong;
     staged = 0;
   } else if (what.tail != nullptr) {
-    tile = {8, 1, 1, static_cast<int>(parts(what.n, 8))};  // a warp has whole rows
+    tile = {8, 1, 1, static_cast<int>(divide_up(what.n, 8))};  // a warp has whole rows
     fixed = ProductTail(*what.tail).shared_floats(tile.threads());
   }
   set_stages(tile, (tile.rows() + staged) * kLdAlong, fixed, what.shared_bytes, fewest_stages(what));
@@ -404,9 +404,9 @@ Source typed_product(const TypedProduct& what) {
     body = tail.body(row, 0);
   }
   return entry.source(
-      tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"SLOTS", what.cells}}) +
+      tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"V", copied_at_once(what.k)}, {"CELLS", what.cells}}) +
           defines({{"COLUMN_BLOCKS", column_blocks(what)}, {"STAGE", tile.stage_bytes / 4}}) +
-          defines({{"SLICES", parts(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
+          defines({{"SLICES", divide_up(what.k, kDepth)}, {"W_LD", matrix_ld(what.k)}}) +
           defines({{"RESIDENT", what.resident ? 1 : 0}, {"RING", tile.fixed_bytes / 4}}) +
           defines({{"MASKED", what.cells > 0 && what.cells <= kMostMasked ? 1 : 0}}) + defines({{"OWN", own ? 1 : 0}}) +
           defines({{"A_ROW", kLdAlong}, {"A_DEPTH", 1}, {"B_COLUMN", kLdAlong}, {"B_DEPTH", 1}}) +
@@ -419,8 +419,8 @@ Source typed_product(const TypedProduct& what) {
 }
 
 MmaTile tile_of(const TypedGrad& what) {
-  MmaTile tile = tile_of_columns(parts(what.n, parts(what.n, kWidest)));
-  // A narrow result has many rows in a block instead, so that each row of x is read once.
+  MmaTile tile = tile_of_columns(divide_up(what.n, divide_up(what.n, kWidest)));
+  // A block of a result with few columns has many rows instead, so that each row of x is read once.
   if (tile.warps_n == 1 && what.k > tile.rows()) tile.m = 2;
   set_stages(tile, kDepth * (ld_across(tile.rows()) + ld_across(tile.columns())), turned_of(tile),
              what.shared_bytes - kStageUnit);
@@ -431,7 +431,7 @@ bool fits(const TypedGrad& what) { return tile_of(what).stages >= 2; }
 
 int64_t blocks_of_run(const TypedGrad& what) {
   const MmaTile tile = tile_of(what);
-  return parts(what.k, tile.rows()) * parts(what.n, tile.columns());
+  return divide_up(what.k, tile.rows()) * divide_up(what.n, tile.columns());
 }
 
 Source typed_grad(const TypedGrad& what) {
@@ -440,8 +440,8 @@ Source typed_grad(const TypedGrad& what) {
   return Entry("typed_grad", "THREADS, TOGETHER")
       .takes<TypedGradParams>()
       .source(
-          tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"ROW_BLOCKS", parts(what.k, tile.rows())}}) +
-              defines({{"COLUMN_BLOCKS", parts(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
+          tile_text(tile) + defines({{"K", what.k}, {"N", what.n}, {"ROW_BLOCKS", divide_up(what.k, tile.rows())}}) +
+              defines({{"COLUMN_BLOCKS", divide_up(what.n, tile.columns())}, {"STAGE", tile.stage_bytes / 4}}) +
               defines({{"VA", copied_at_once(what.k)}, {"VB", copied_at_once(what.n)}, {"TURNED", turned_of(tile)}}) +
               defines({{"A_ROW", 1}, {"A_DEPTH", lda}, {"B_COLUMN", 1}, {"B_DEPTH", ldb}}) + mma_text(tile, true) +
               run_text() + kGrad,
