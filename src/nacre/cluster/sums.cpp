@@ -15,11 +15,11 @@ struct Bf16 {
 };
 
 template <class T>
-void sum_parts(std::span<void* const> parts, int64_t begin, int64_t end) {
+void sum_arrays(std::span<void* const> arrays, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    T sum = static_cast<const T*>(parts[0])[i];
-    for (size_t r = 1; r < parts.size(); ++r) sum += static_cast<const T*>(parts[r])[i];
-    for (void* part : parts) static_cast<T*>(part)[i] = sum;
+    T sum = static_cast<const T*>(arrays[0])[i];
+    for (size_t r = 1; r < arrays.size(); ++r) sum += static_cast<const T*>(arrays[r])[i];
+    for (void* array : arrays) static_cast<T*>(array)[i] = sum;
   }
 }
 
@@ -48,11 +48,11 @@ void add_rows(SumType type, const ConstRows& from, const Rows& to, int64_t begin
 
 int64_t bytes_of(SumType type) { return type == SumType::f32 ? 4 : type == SumType::f64 ? 8 : 2; }
 
-void sum_in_place(SumType type, std::span<void* const> parts, int64_t begin, int64_t end) {
+void sum_in_place(SumType type, std::span<void* const> arrays, int64_t begin, int64_t end) {
   if (type == SumType::f32) {
-    sum_parts<float>(parts, begin, end);
+    sum_arrays<float>(arrays, begin, end);
   } else {
-    sum_parts<double>(parts, begin, end);
+    sum_arrays<double>(arrays, begin, end);
   }
 }
 

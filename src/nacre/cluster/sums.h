@@ -14,9 +14,9 @@ enum class SumType : uint8_t { f32, f64, bf16 };
 
 int64_t bytes_of(SumType type);
 
-// Sums elements [begin, end) of the arrays parts[0], parts[1], … and writes the sums to the same
+// Sums elements [begin, end) of arrays[0], arrays[1], … and writes the sums to the same
 // elements of every array.
-void sum_in_place(SumType type, std::span<void* const> parts, int64_t begin, int64_t end);
+void sum_in_place(SumType type, std::span<void* const> arrays, int64_t begin, int64_t end);
 
 // Adds rows [begin, end) of `from` to the rows at the same positions in `to`.
 void add_rows(SumType type, const ConstRows& from, const Rows& to, int64_t begin, int64_t end);
