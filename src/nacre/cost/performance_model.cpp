@@ -54,7 +54,7 @@ std::vector<double> PerformanceModel::encode(std::span<const double> features) c
   for (size_t c = 0; c < row.size(); ++c) {
     if (columns_[c].name == kCountedSeconds) {
       row[c] = std::log(counted(features));
-    } else if (columns_[c].wide) {
+    } else if (columns_[c].by_logarithm) {
       row[c] = std::log1p(std::max(0.0, row[c]));
     }
   }
@@ -96,7 +96,7 @@ double PerformanceModel::predict(std::span<const double> features) const {
 
 std::string PerformanceModel::json() const {
   nlohmann::json columns = nlohmann::json::array();
-  for (const FeatureColumn& c : columns_) columns.push_back({{"name", c.name}, {"wide", c.wide}});
+  for (const FeatureColumn& c : columns_) columns.push_back({{"name", c.name}, {"wide", c.by_logarithm}});
   return nlohmann::json({{"format", kModelFormat},
                          {"columns", columns},
                          {"target", step_target_name(target_)},

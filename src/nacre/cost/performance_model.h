@@ -14,10 +14,11 @@
 
 namespace nacre {
 
-// A feature by its name. Models that predict logarithms read log(1 + feature) of wide features.
+// A feature by its name. Models that predict logarithms read log(1 + feature) of such a
+// feature.
 struct FeatureColumn {
   std::string name;
-  bool wide = false;
+  bool by_logarithm = false;
 
   bool operator==(const FeatureColumn&) const = default;
 };

@@ -64,10 +64,10 @@ DataSizes native_sizes(const std::shared_ptr<const MappedFile>& file) {
       s.classes = std::max(s.classes, scalars[2]);
     }
     if (name.starts_with("features") && section.shape.size() > 1) {
-      const int64_t wide = rows * section.shape[1] * 4;
-      s.feature_bytes += wide;
+      const int64_t as_f32 = rows * section.shape[1] * 4;
+      s.feature_bytes += as_f32;
       if (name == "features") s.features = section.shape[1];
-      if (section.element != native::Element::f32) in_memory += wide;
+      if (section.element != native::Element::f32) in_memory += as_f32;
     } else if (name == "node_names") {
       in_memory += section.bytes + rows * kNameBytes;
     } else if (name != "row_ptr" && name != "col_idx" && name != "edge_weight" && name != "edge_type") {

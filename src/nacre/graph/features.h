@@ -76,7 +76,7 @@ struct GraphFeatureInfo {
   std::string_view about;
   // Whether the feature grows with the graph over several orders of magnitude, so that models read
   // log(1 + feature) where they predict a logarithm.
-  bool wide = false;
+  bool by_logarithm = false;
 };
 const GraphFeatureInfo& graph_feature_info(GraphFeature feature);
 

@@ -237,9 +237,9 @@ void BatchSession::sample_on_device() {
 // --deterministic must not depend on how much memory this machine has.
 void BatchSession::choose_evaluation(bool embeddings) {
   const KindTables* kinds = inputs_->kinds();
-  const bool wide = kinds != nullptr ? kinds->wide() : !is_narrow_float(features().dtype());
+  const bool all_f32 = kinds != nullptr ? kinds->all_f32() : !is_narrow_float(features().dtype());
   const bool on_device = kinds != nullptr ? kinds->resident() : device_features_ != nullptr;
-  const bool whole_rows = device_->on_host() ? wide : on_device;
+  const bool whole_rows = device_->on_host() ? all_f32 : on_device;
   if (tier_ || run_.config.deterministic || !whole_rows) return;
   const int64_t room = memory_limit() - total_bytes(memory());
   // The views of the graph, the values of two layers, and as much again for work and constants.

@@ -19,11 +19,11 @@ constexpr int64_t kChunk = 1 << 18;
 
 // Returns the values of a table of 16-bit floats as f32.
 Tensor widened(const Tensor& table) {
-  Tensor wide(DType::f32, table.shape());
+  Tensor values(DType::f32, table.shape());
   const auto* from = static_cast<const uint16_t*>(table.raw());
   parallel_for(table.size(), kChunk,
-               [&](int64_t b, int64_t e) { widen(table.dtype(), from + b, wide.data<float>() + b, e - b); });
-  return wide;
+               [&](int64_t b, int64_t e) { widen(table.dtype(), from + b, values.data<float>() + b, e - b); });
+  return values;
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ std::string KindTables::place(const std::string& features_on, int64_t free) {
         "use auto or host");
   }
   const std::string what = fmt::format("features of {} kinds of nodes ({}) ", list_.size(), text(all));
-  if (!wide() || features_on == "host" || (features_on == "auto" && all > free / 2))
+  if (!all_f32() || features_on == "host" || (features_on == "auto" && all > free / 2))
     return what + "stay on the host, where the rows of each batch are gathered";
   for (KindTable& table : list_) {
     if (table.learned == nullptr) table.resident = learner_->leaf(table.leaf, table.values);
@@ -131,7 +131,7 @@ bool KindTables::resident() const {
   return std::all_of(list_.begin(), list_.end(), [](const KindTable& t) { return t.resident != nullptr; });
 }
 
-bool KindTables::wide() const {
+bool KindTables::all_f32() const {
   return std::none_of(list_.begin(), list_.end(),
                       [](const KindTable& t) { return t.values.defined() && is_narrow_float(t.values.dtype()); });
 }

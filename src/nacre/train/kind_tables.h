@@ -32,7 +32,7 @@ struct KindTable {
 // The vertices of a batch by their kinds.
 struct KindBatch {
   std::shared_ptr<const KindRows> places;  // for each kind, the rows of its vertices in v0
-  std::vector<Array<NodeId>> rows;         // and the rows of its table, in the same order
+  std::vector<Array<NodeId>> rows;         // rows of its table, in the same order, by kind
 };
 
 class KindTables {
@@ -43,7 +43,7 @@ class KindTables {
   const std::vector<KindTable>& list() const { return list_; }
   // Returns the table whose learned rows are this parameter; null if there is none.
   KindTable* learned(const Parameter& parameter);
-  // Says which parameters are learned rows. `learner` must stay.
+  // Says which parameters are learned rows. `learner` must outlive this object.
   void learn(Learner& learner);
 
   KindBatch split(std::span<const NodeId> vertices) const;
@@ -62,7 +62,7 @@ class KindTables {
   // Returns whether a device has all rows in its memory.
   bool resident() const;
   // Returns whether all rows are f32.
-  bool wide() const;
+  bool all_f32() const;
   // Return the bytes of the features as they are stored, of all rows as f32, and of the rows of a
   // batch.
   int64_t stored_bytes() const;

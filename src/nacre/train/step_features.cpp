@@ -46,7 +46,7 @@ std::vector<FeatureColumn> step_columns() {
   std::vector<FeatureColumn> columns;
   for (int f = 0; f < kGraphFeatures; ++f) {
     const GraphFeatureInfo& info = graph_feature_info(static_cast<GraphFeature>(f));
-    columns.push_back({std::string(info.name), info.wide});
+    columns.push_back({std::string(info.name), info.by_logarithm});
   }
   for (const char* name : {"input_width", "hidden_width", "output_width", "layers", "heads", "table_bytes"}) {
     columns.push_back({name, true});
