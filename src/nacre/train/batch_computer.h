@@ -38,7 +38,7 @@ struct BatchParts {
   const Dfg& dfg;  // the model with its gradient, before planning
   BlockRunner& runner;
   Learner& learner;
-  // parameter with the rows of all vertices, if features are learned; otherwise null
+  // The parameter with the rows of all vertices if features are learned; otherwise null.
   const Parameter* learned = nullptr;
   float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
   // All gradients, with those of each track if batches compute on tracks of the host.
@@ -47,7 +47,8 @@ struct BatchParts {
   const void* resident_features = nullptr;
   // The features in tiers of a device and the host; null if there are no tiers.
   const FeatureStore* store = nullptr;
-  // what the losses of batches are divided by; null: every batch is a step of its own
+  // Says what the losses of batches are divided by. If this is null, every batch is a step of its
+  // own.
   StepWeights* weights = nullptr;
 
   // Returns the values of the leaves of a batch, without its features.

@@ -65,7 +65,7 @@ class BatchInputs {
   std::unique_ptr<KindTables> kinds_;
   Tensor in_degree_, out_degree_;  // degrees of every vertex, f32
   Tensor in_weight_, out_weight_;  // sums of the edge weights of every vertex, if the graph has any
-  // for every vertex: 1 if it is labelled and in the training split
+  // For every vertex, 1 if it is labelled and in the training split.
   std::vector<uint8_t> counts_;
 };
 

@@ -158,7 +158,7 @@ int64_t room_for_plans(const RunConfig& config) {
 int64_t ranking_bytes(const std::string& metric, const Dataset& d) {
   if (metric != "roc_auc" && metric != "average_precision") return 0;
   const int64_t split = std::max({d.splits.train.size(), d.splits.val.size(), d.splits.test.size()});
-  // One number for each node, and a list of the nodes for each class that is being ranked.
+  // Counts one number for each node, and a list of the nodes for each class that is being ranked.
   return split * 8 * (1 + std::min<int64_t>(num_threads(), d.num_classes));
 }
 

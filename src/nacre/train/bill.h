@@ -56,7 +56,7 @@ int64_t program_bytes();
 // What a run is for.
 struct RunPurpose {
   bool trains = true;  // false: it predicts with existing weights
-  // bytes of weights and optimiser state that are read when the session is ready
+  // The bytes of weights and optimiser state that are read when the session is ready.
   int64_t loaded = 0;
   // Whether the run is part of a program that did other things before, such as a Python program.
   // What the process holds before the run then counts as the program, and its peak tells nothing.

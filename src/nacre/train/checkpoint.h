@@ -29,9 +29,9 @@ struct TrainState {
   double loss_sum = 0;  // sum of the losses of these batches
   int64_t step = 0;     // number of training steps done
   uint64_t seed = 0;
-  // best validation score so far (-1: none yet)
+  // The best validation score so far; -1 if there is none yet.
   double best_val = -1;
-  // validation loss at the best epoch, if that decides
+  // The validation loss at the best epoch, if that decides.
   double best_loss = std::numeric_limits<double>::max();
   int best_epoch = -1;
   double best_test = -1;  // test score at the best epoch
@@ -41,11 +41,11 @@ struct TrainState {
   int64_t shuffled_from = 0;
   AccuracyElbow elbow;
   std::string config_json;  // the run's settings
-  // the settings that determine the result; not stored, because config_json has them
+  // The settings that determine the result. They are not stored, because config_json has them.
   std::string result_json;
   std::string plan_json;
-  // identifies the data and the settings that determine the result; a resumed run must have the
-  // same
+  // Identifies the data and the settings that determine the result. A resumed run must have the
+  // same.
   std::string fingerprint;
   // The line of the last epoch in metrics.jsonl, if it could not be written there; empty otherwise.
   std::string unwritten_metrics;

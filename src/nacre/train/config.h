@@ -80,33 +80,34 @@ struct FeatureOptions {
 };
 
 struct RunConfig {
-  // data
+  // ---- Settings of the data.
   std::string data;
   LoadOptions load;
-  // folder in which the run was started; relative paths begin there
+  // The folder in which the run was started. Relative paths begin there.
   std::string folder;
   std::string normalize_features = "auto";  // auto, row, none
-  // number of edge types that typed models give untyped graphs
+  // The number of edge types that typed models give untyped graphs.
   int relations = 7;
-  // names of the classes, if they are words; filled in from the data
+  // The names of the classes, if they are words. They are filled in from the data.
   std::vector<std::string> class_names;
-  // model (sizes and types are filled in from the data)
+  // ---- Settings of the model. Sizes and types are filled in from the data.
   ModelOptions model;
-  // training
+  // ---- Settings of training.
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   int epochs = 200;
   uint64_t seed = 0;
-  // balanced, a list or a file (class_weights.h); empty: all classes weigh 1
+  // The weights of the classes: balanced, a list or a file (class_weights.h). If this is empty, all
+  // classes weigh 1.
   std::string class_weights;
-  // run folder or .safetensors file with the first weights; empty: random
+  // The run folder or .safetensors file with the first weights. If this is empty, they are random.
   std::string init;
   std::string metric = "auto";
   int eval_every = 1;
   int patience = 0;  // evaluations without improvement before the run stops; 0 = never
-  // weights kept: best (validation score), loss (validation loss) or last
+  // Which weights are kept: best (by the validation score), loss (by the validation loss) or last.
   std::string select = "best";
-  // execution
+  // ---- Settings of the execution.
   std::string device = "auto";  // the name of the device (device.h)
   RankOptions ranks;            // settings of runs on several devices
   // Name of the precision; with several devices it may be auto, or a list with a name for
@@ -117,16 +118,17 @@ struct RunConfig {
   // Says whether the training nodes of mini-batches are shuffled in every epoch: "always", "never",
   // or "adaptive" (from the epoch on at which the accuracy curve bends).
   std::string shuffle = "always";
-  // mini-batches: how many updates the weights that a batch reads may lack, at most kMostStaleness
+  // For mini-batches: how many updates the weights that a batch reads may lack, at most
+  // kMostStaleness.
   int staleness = 0;
   SampleOptions sampling;  // how mini-batches are drawn
-  // mini-batches: the name of the schedule that the run follows (batch_schedules.h)
+  // For mini-batches: the name of the schedule that the run follows (batch_schedules.h).
   std::string batch_schedule = "auto";
   LoaderOptions loader = {.in_flight = -1};  // in_flight -1: as many batches as suits the device
-  // mini-batches: where features lie; auto, device or host
+  // For mini-batches: where features lie, which is auto, device or host.
   std::string features_on = "auto";
   FeatureOptions features;
-  // mini-batches: where neighbours are drawn; auto, device or host
+  // For mini-batches: where neighbours are drawn, which is auto, device or host.
   std::string sample_on = "auto";
   // For mini-batches: bytes of host memory for feature rows; 0 means that features are not limited.
   int64_t host_budget = 0;
@@ -149,7 +151,7 @@ struct RunConfig {
   std::string recompute = "auto";
   std::set<std::string> disabled_passes;  // passes of the planner that are left out (plan/passes.h)
   int64_t memory_limit = 0;               // bytes; 0 = what the machine has free
-  // part of memory_limit that the process takes besides the data of the run
+  // The part of memory_limit that the process takes besides the data of the run.
   int64_t program_bytes = 0;
   // Whether the run is part of another program, such as a Python program. What that program shares
   // with other processes, and the files that it has mapped, are then not counted for the run.

@@ -100,7 +100,7 @@ class DeviceBatches : public BatchComputer {
   struct KindLookup {
     const KindTable* table;
     int64_t count;
-    std::shared_ptr<void> ids;  // of the rows
+    std::shared_ptr<void> ids;  // ids of these rows
   };
 
   struct DeviceBatch : PreparedBatch {

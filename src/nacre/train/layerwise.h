@@ -17,7 +17,7 @@
 namespace nacre {
 
 struct LayerwiseOptions {
-  // approximate bytes of the rows and messages of a block
+  // About how many bytes the rows and messages of a block take.
   int64_t block_bytes = int64_t{256} << 20;
   uint64_t seed = 0;
 };

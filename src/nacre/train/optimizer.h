@@ -54,7 +54,8 @@ struct ScheduleOptions {
   int warmup = 0;                 // number of epochs of linear growth from 0
   int step_size = 50;             // step: epochs between drops
   double gamma = 0.5;             // step and plateau: factor of each drop
-  // cosine, linear: share of the rate left at the last epoch; plateau: smallest share
+  // For cosine and linear: the share of the rate that is left at the last epoch. For plateau: the
+  // smallest share.
   double final_ratio = 0;
   int patience = 10;  // plateau: evaluations without improvement before a drop
 };

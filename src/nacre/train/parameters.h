@@ -13,7 +13,7 @@ namespace nacre {
 
 struct Parameter {
   std::string name;
-  // with a leading dimension if the parameter has one row for each edge type or vertex
+  // The shape, with a leading dimension if the parameter has one row for each edge type or vertex.
   Shape shape;
   int64_t offset = 0;  // offset into the flat block, in elements
   int64_t size = 0;

@@ -45,7 +45,7 @@ struct RankOrder {
   bool timed = false;  // whether every kernel of the step is timed
   int64_t step = 0;
   double lr = 0;
-  // for orders to begin an epoch: its number, its first batch, and the number of epochs of the run
+  // For orders to begin an epoch: its number, its first batch, and the number of epochs of the run.
   int64_t epoch = 0, first = 0, epochs = 0;
   int64_t shuffled_from = 0;  // for orders to begin an epoch: the first epoch that is shuffled
 };

@@ -23,7 +23,8 @@ namespace nacre {
 
 struct RecommendOptions {
   int64_t batch_size = 2048;  // number of triples of a step
-  // weight of the L2 penalty: half the squares of the first embeddings of a batch's triples
+  // The weight of the L2 penalty, which is half the squares of the first embeddings of a batch's
+  // triples.
   double embedding_decay = 1e-4;
   double init_std = 0.1;  // deviation of the normal distribution that learned rows are drawn from
   Positives positives = Positives::users;
@@ -125,7 +126,7 @@ class RecommendSession : public Trainee {
   RankingScores val_ranking_;
   PlanAnswer planning_;
   double plan_seconds_ = 0;
-  // uses all the members above, so it is destroyed first
+  // The prefetcher uses all the members above, so it is destroyed first.
   std::unique_ptr<Prefetcher<BlockRunner::Ready>> prefetcher_;
 };
 

@@ -15,8 +15,8 @@ struct StepTimes {
   double host = 0;     // computing, or queueing the work of a GPU
   double awaited = 0;  // part of `host`: waiting until few enough steps were queued
   double settled = 0;  // waiting for a GPU at the end
-  // seconds of a GPU from the beginning to the end of each step; the GPU may have been idle in
-  // between
+  // Seconds of a GPU from the beginning to the end of each step. The GPU may have been idle in
+  // between.
   double device = 0;
   double all() const { return waited + host + settled; }
 };

@@ -137,7 +137,7 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
     offset += tensor.bytes();
   }
   std::string text = header.is_null() ? "{}" : header.dump();
-  // blanks keep the values aligned, which the format allows
+  // Blanks keep the values aligned, which the format allows.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   PendingFile file(path);
   const auto length = static_cast<uint64_t>(text.size());

@@ -83,7 +83,7 @@ class Session : public VertexModel {
   // Results in the order of the data set; undefined if vertices keep their numbers.
   Tensor given_scores_, given_embeddings_;
   ConstantPool constants_;
-  // how the training plan was found; the plan itself was moved to the executor
+  // Says how the training plan was found. The plan itself was moved to the executor.
   PlanAnswer planning_;
   double plan_seconds_ = 0;
 };

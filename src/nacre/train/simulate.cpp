@@ -29,7 +29,8 @@ constexpr int kCountedRanks = 8;
 // Values are dropped at most this many times to make the rest fit into memory.
 constexpr int kTurns = 4;
 constexpr int64_t kNoLimit = int64_t{1} << 60;  // bytes that stand for a memory without a limit
-// The part of a simulated rank has neither the whole graph nor reversed edges.
+// A simulated rank has neither the whole graph, which sums in columns walk, nor reversed edges,
+// which partial sums walk.
 constexpr const char* kLeftOut = "; columns and sums are left out, because they cannot be simulated yet";
 
 Partition one_part(int64_t vertices) {

@@ -15,7 +15,7 @@ namespace nacre {
 
 class StaleSteps {
  public:
-  // Both must outlive the steps.
+  // `learner` and `backend` must outlive this object.
   StaleSteps(Learner& learner, Backend& backend, const GradientMemory& gradients)
       : learner_(learner), backend_(backend), gradients_(gradients) {}
 

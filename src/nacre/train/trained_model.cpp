@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// prefix of the names of the best weights so far in a checkpoint
+// The prefix of the names of the best weights so far in a checkpoint.
 constexpr const char* kBest = "best.";
 
 TrainedModel from_file(const std::string& file) {
