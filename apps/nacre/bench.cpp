@@ -1,5 +1,5 @@
-// nacre bench cpu: epoch times of the reference models, kernel by kernel against the physical
-// floor.
+// Defines nacre bench cpu, which measures epoch times of the reference models and compares each
+// kernel with the physical floor.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// nacre bench gpu: epoch times of the reference models on a GPU, kernel by kernel against the
-// physical floor, and sums over neighbours alone. Writes one JSON line for each result, which
-// bench/peers reads.
+// Defines nacre bench gpu. It measures epoch times of the reference models on a GPU, compares each
+// kernel with the physical floor, and times sums over neighbours by themselves. It writes one JSON
+// line for each result, which bench/peers reads.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -15,7 +15,8 @@ namespace nacre::cli {
 
 struct GraphTensorOptions {
   RunConfig config;
-  // SPEC, or SPEC#WIDTH for features of that width instead of the twin's own.
+  // The graphs that are measured. SPEC#WIDTH gives the graph of SPEC features of that width,
+  // instead of the twin's own.
   std::vector<std::string> graphs = {"twin:products@0.02", "twin:reddit@0.05", "twin:gowalla#4353",
                                      "twin:wiki-talk@0.03#4353"};
   std::vector<std::string> models = {"gcn", "sage", "ngcf"};
@@ -23,7 +24,7 @@ struct GraphTensorOptions {
   std::vector<std::string> variants;  // names of the loader's variants to measure; empty: all
   int rounds = 3;                     // number of times that the variants take turns
   int batches = 12;                   // batches of an epoch; each style gets a third of them
-  // number of batches that a plan tuned on other batches is used for
+  // The number of batches that a plan tuned on other batches is used for.
   int blocks = 100;
   std::string out = "bench-graphtensor";
 };

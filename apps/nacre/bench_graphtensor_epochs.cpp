@@ -30,9 +30,9 @@ struct Measured {
   }
   std::vector<double> waits;  // share of the epoch spent waiting
 };
-// compute: time of the thread that calls the kernels. device: time of the GPU, from the first to
-// the last kernel of each step. T: time of the link to the device, if there is one. S, R, K,
-// prepare: time of all threads together.
+// The parts of an epoch. compute: time of the thread that calls the kernels. device: time of the
+// GPU, from the first to the last kernel of each step. T: time of the link to the device, if there
+// is one. S, R, K, prepare: time of all threads together.
 constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
                                   "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 

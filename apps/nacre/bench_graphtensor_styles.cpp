@@ -1,5 +1,5 @@
-// Figs. 15-18: sampled blocks computed in the styles of other frameworks and in Nacre's, all in one
-// engine: time and its parts, memory, bytes and operations.
+// Measures Figs. 15-18: sampled blocks computed in the styles of other frameworks and in Nacre's,
+// all in one engine, with their time and its parts, memory, bytes and operations.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Fig. 20: which thread did what for a few batches, in the serial order and with all optimisations
-// of the scheduler.
+// Draws Fig. 20: which thread did what for a few batches, in the serial order and with all
+// optimisations of the scheduler.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -135,7 +135,7 @@ class PlacementTables {
     PlacementRequest request = request_for(setup, share);
     if (counts_.size() != setup.group.size())
       counts_ = count_reads(accesses_, static_cast<int>(setup.group.size()), c_.epochs);
-    // This placement uses the counted reads, which nobody knows before the epochs. So no other
+    // This placement uses the counted reads, which nobody knows before the epochs, so no other
     // placement is expected to be better.
     std::vector<float> all(expected_.size(), 0.0f);
     for (const std::vector<float>& each : counts_) {

@@ -16,7 +16,8 @@ struct PlacementBench {
   std::string groups = "1;2;2+2;4";     // sets of simulated devices
   std::string shares = "0.05,0.1,0.2";  // shares of all rows that each device holds
   std::string methods;                  // methods of placement; empty: all
-  // GB/s at which a device reads its own rows (0: at no cost), those of a peer and of the host
+  // GB/s at which a device reads its own rows (0: at no cost), those of a peer and those of the
+  // host.
   double own_rate = 0, peer_rate = 100, host_rate = 20;
   double alpha = -1;      // alpha of Algorithm 1; negative: the alpha with the least expected time
   int64_t epochs = 1;     // epochs that are sampled and counted

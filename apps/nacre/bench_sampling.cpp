@@ -1,5 +1,5 @@
-// nacre bench sampling: sampled edges per second, on the CPU or on a GPU that has the graph in its
-// own memory or reads it from the host's. The last line is JSON.
+// Defines nacre bench sampling, which counts sampled edges per second, on the CPU or on a GPU that
+// has the graph in its own memory or reads it from the host's. The last line is JSON.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Fig. 18: how many values a gTask processes together. Fig. 19: outlier gTasks run separately, or
-// like the rest.
+// Measures Fig. 18, which shows how many values a gTask processes together, and Fig. 19, which
+// compares outlier gTasks that run separately with outliers that run like the rest.
 #include <fmt/format.h>
 
 #include <algorithm>

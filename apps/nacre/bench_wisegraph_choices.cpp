@@ -1,5 +1,5 @@
-// How good the planner's choices are: the candidates of every group of sites ranked by prediction
-// and by timing (--cost-model), and GCN's order of sum and product over sizes (--dkp).
+// Measures how good the planner's choices are: the candidates of every group of sites ranked by
+// prediction and by timing (--cost-model), and GCN's order of sum and product over sizes (--dkp).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Fig. 13: a training step under the planner's plan and under plans written by hand. Table 3: what
-// planning costs in comparison.
+// Measures Fig. 13, a training step under the planner's plan and under plans written by hand, and
+// Table 3, which says what planning costs in comparison.
 #include <fmt/format.h>
 
 #include <algorithm>

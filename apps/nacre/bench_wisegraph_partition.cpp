@@ -1,4 +1,5 @@
-// Time to partition a growing graph, table by table, and how close it is to a straight line.
+// Measures the time to partition a growing graph, table by table, and how close it is to a straight
+// line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ Partitioned timed_partition(const Graph& graph, const PartitionTable& table) {
   return best;
 }
 
-// How far the worst point is from the line, and at which size (million edges).
+// Says how far the worst point is from the line, and at which size (in million edges).
 struct Deviation {
   double seconds = 0, at = 0;
 };

@@ -1,4 +1,4 @@
-// Fig. 15: how the edges are cut into gTasks, by destination and by the plan of each model.
+// Draws Fig. 15: how the edges are cut into gTasks, by destination and by the plan of each model.
 #include <fmt/format.h>
 
 #include "bench_wisegraph.h"

@@ -1,4 +1,5 @@
-// Fig. 16: what each stage of planning gains. Fig. 17: duplicated work that rewriting removes.
+// Measures Fig. 16, which shows what each stage of planning gains, and Fig. 17, the duplicated work
+// that rewriting removes.
 #include <fmt/format.h>
 
 #include <algorithm>

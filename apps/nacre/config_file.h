@@ -11,7 +11,8 @@
 namespace nacre::cli {
 
 struct FileSettings {
-  // Arguments that stand for the settings, to be placed before everything else on the command line.
+  // The arguments that stand for the settings, to be placed before everything else on the command
+  // line.
   std::vector<std::string> words;
   std::set<std::string> of_runs;  // options that only the config.json of a run sets
 };

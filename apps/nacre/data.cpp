@@ -1,4 +1,4 @@
-// nacre data: the options of its subcommands.
+// Defines nacre data and the options of its subcommands.
 #include <memory>
 
 #include "commands.h"

@@ -1,4 +1,4 @@
-// nacre data list | make | convert | verify | export
+// Does the work of nacre data list, make, convert, verify and export.
 #include <fmt/format.h>
 
 #include <filesystem>

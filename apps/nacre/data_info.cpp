@@ -1,4 +1,5 @@
-// nacre data info: what was found, what was assumed, and what training costs.
+// Does the work of nacre data info, which says what was found, what was assumed, and what training
+// costs.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// nacre data info --sizes: what a data set holds and how much memory training would take, from the
-// headers only.
+// Does the work of nacre data info --sizes, which says from the headers only what a data set holds
+// and how much memory training would take.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// nacre devices: the hardware that was found.
+// Defines nacre devices, which lists the hardware that it finds.
 #include <fmt/format.h>
 #include <hwy/targets.h>
 

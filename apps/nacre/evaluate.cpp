@@ -1,4 +1,4 @@
-// nacre eval and nacre predict: use a run folder or a weights file.
+// Defines nacre eval and nacre predict, which use a run folder or a weights file.
 #include <fmt/format.h>
 
 #include <algorithm>

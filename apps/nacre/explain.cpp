@@ -1,5 +1,5 @@
-// nacre explain: why the plan of a run is what it is, with the predicted and measured time of every
-// kernel.
+// Defines nacre explain, which says why the plan of a run is what it is, with the predicted and
+// measured time of every kernel.
 #include <fmt/format.h>
 
 #include <algorithm>

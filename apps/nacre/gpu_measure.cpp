@@ -253,7 +253,7 @@ class Bench {
     const int64_t most = std::min(256 * kMiB, device_.info().free_bytes / 8);
     const Memory there = memory(most);
     const Memory pinned(device_.allocate_pinned(most), [this](void* m) { device_.release_pinned(m); });
-    // the value 1 makes sure that every page is touched
+    // The value 1 makes sure that every page is touched.
     std::vector<char> ordinary(most, 1);
     std::fill_n(static_cast<char*>(pinned.get()), most, 1);
     const auto up = [&](const void* host) {

@@ -23,7 +23,7 @@ struct Situation {
   bool processes = false;
   DataKind data = DataKind::unknown;
   bool typed = false;  // the graph has edge types of its own
-  // all nodes are known to be of one kind and to have features in the data
+  // Whether all nodes are known to be of one kind and to have features in the data.
   bool features = false;
   bool validated = true;  // whether the data have a validation split
   bool keeps_run = true;  // whether the run writes a run folder

@@ -1,4 +1,5 @@
-// nacre partition: cuts a graph into parts of given shares, and says how good the parts are.
+// Defines nacre partition, which cuts a graph into parts of given shares and says how good the
+// parts are.
 #include "nacre/partition/partition.h"
 
 #include <fmt/format.h>

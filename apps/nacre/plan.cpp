@@ -1,4 +1,4 @@
-// nacre plan: shows what a run would do and what it would cost, without doing it.
+// Defines nacre plan, which shows what a run would do and what it would cost, without doing it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// nacre profile: measures the times of this machine's kernels, or the rates of a GPU, and stores
-// them.
+// Defines nacre profile, which measures the times of this machine's kernels, or the rates of a GPU,
+// and stores them.
 #include <fmt/format.h>
 
 #include <map>

@@ -53,7 +53,8 @@ struct RecommenderUse {
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const RecommenderUse& use);
 void evaluate_recommender(Dataset dataset, const RunConfig& config, const RecommenderUse& use, bool json);
 struct BestItems {
-  // .csv: user, rank, item, score; .npy: ids of the items, one row for each user
+  // The file to write. A .csv has user, rank, item and score; a .npy has the ids of the items, one
+  // row for each user.
   std::string output;
   int64_t top = 20;
 };

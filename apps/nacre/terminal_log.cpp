@@ -90,7 +90,8 @@ class TerminalLog final : public LogSink {
   void put_progress(const ProgressLine& text) {
     const std::lock_guard lock(mutex_);
     const int columns = terminal_columns(Stream::err);
-    // The line before may cover several rows of a terminal that is narrower now: it is left alone.
+    // The line before may cover several rows of a terminal that was made narrower, so it is left
+    // alone.
     const char* begin = open_ && columns < columns_ ? "\n" : "\r\033[K";
     std::fprintf(stderr, "%s\033[?7l%s\033[?7h", begin, fit_progress(text, columns - 1).c_str());
     std::fflush(stderr);

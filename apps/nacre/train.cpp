@@ -1,4 +1,4 @@
-// nacre train
+// Defines nacre train, which trains a model, and prints its results.
 #include <fmt/format.h>
 
 #include <filesystem>
