@@ -19,11 +19,11 @@ namespace {
 constexpr int64_t kBorder = 4096;
 constexpr unsigned char kBorderByte = 0xA5;
 
-// The loader that all tests of this process share, and those of ranks. They are never destroyed,
-// because the libraries they use are opened after they were made and are gone before they would be
-// destroyed.
-std::shared_ptr<GpuCompiler>* test_loader = nullptr;
-auto* const rank_loaders = new std::map<int, std::shared_ptr<GpuCompiler>>;
+// The compiler that all tests of this process share, and the compilers of ranks. They are never
+// destroyed, because the libraries they use are opened after they were made and are gone before
+// they would be destroyed.
+std::shared_ptr<GpuCompiler>* test_compiler = nullptr;
+auto* const rank_compilers = new std::map<int, std::shared_ptr<GpuCompiler>>;
 
 DevicePlugin& test_plugin() {
   std::string why;
@@ -44,8 +44,8 @@ class CompilersHaveEnded : public ::testing::Environment {
  public:
   void TearDown() override {
     try {
-      if (test_loader != nullptr) (*test_loader)->settle();
-      for (const auto& [rank, loader] : *rank_loaders) loader->settle();
+      if (test_compiler != nullptr) (*test_compiler)->settle();
+      for (const auto& [rank, compiler] : *rank_compilers) compiler->settle();
     } catch (const std::exception& e) {
       ADD_FAILURE() << "a kernel that no test has launched does not compile: " << e.what();
     }
@@ -97,11 +97,11 @@ GpuOptions& test_gpu_options() {
 
 std::shared_ptr<Backend> test_backend(std::shared_ptr<GraphViews> views) {
   if (!testing_gpu()) return make_cpu_backend(std::move(views));
-  if (test_loader == nullptr) {
+  if (test_compiler == nullptr) {
     DevicePlugin& plugin = test_plugin();
-    test_loader = new std::shared_ptr<GpuCompiler>(GpuCompiler::open(plugin, plugin.open(0, 0)));
+    test_compiler = new std::shared_ptr<GpuCompiler>(GpuCompiler::open(plugin, plugin.open(0, 0)));
   }
-  return make_gpu_backend(std::make_shared<GpuContext>(*test_loader, std::move(views), test_gpu_options()));
+  return make_gpu_backend(std::make_shared<GpuContext>(*test_compiler, std::move(views), test_gpu_options()));
 }
 
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings)
@@ -122,10 +122,10 @@ std::shared_ptr<GpuCompiler> test_rank_compiler(int rank) {
         whole = true;
         device = open_rank(whole);
       }
-      (*rank_loaders)[r] = GpuCompiler::open(test_plugin(), std::move(device));
+      (*rank_compilers)[r] = GpuCompiler::open(test_plugin(), std::move(device));
     }
   });
-  return rank_loaders->at(rank);
+  return rank_compilers->at(rank);
 }
 
 BoundPlan::BoundPlan(Plan plan, const Blocks& blocks, const ref::Bindings& bindings, std::shared_ptr<Backend> backend,

@@ -46,8 +46,8 @@ struct Warp {
   std::array<Lane, 32> lanes;
 };
 
-// Four warps that multiply together.
-struct WideProduct {
+// A product that four warps compute together (wgmma).
+struct WarpgroupProduct {
   int arrived = 0;
   struct Part {
     float* const* sums;
@@ -71,7 +71,7 @@ class Block {
   Word meet(Fiber& fiber, const Warp::Lane& gives);
   // Does nothing unless races are looked for.
   void touch(Fiber& fiber, const void* pointer, int64_t bytes, Access access);
-  void multiply_wide(Fiber& fiber, const WideProduct::Part& gives);
+  void multiply_warpgroup(Fiber& fiber, const WarpgroupProduct::Part& gives);
   void* shared(Fiber& fiber, int number, Word bytes);
   unsigned shared_address(Fiber& fiber, const void* pointer);
   char* shared_at(unsigned address) { return shared_ + address; }
@@ -86,7 +86,7 @@ class Block {
   void start(int number);
   void resume(Fiber& fiber);
   void wait(Fiber& fiber);
-  void touch_factors(Fiber& fiber, const WideProduct& product);
+  void touch_factors(Fiber& fiber, const WarpgroupProduct& product);
   bool complete(Warp& warp, int first, int lane);
   void release_barrier();
   void check_shared(const Grid& grid) const;
@@ -103,7 +103,7 @@ class Block {
   std::vector<Fiber*> free_;
   std::vector<char*> stacks_;
   std::vector<Warp> warps_;
-  std::vector<WideProduct> wide_;
+  std::vector<WarpgroupProduct> warpgroups_;
   char* shared_ = nullptr;
   int64_t shared_used_ = 0;
   std::unique_ptr<SharedRaces> races_;  // null if races are not looked for
@@ -118,6 +118,6 @@ void multiply_warp(const std::array<Warp::Lane, 32>& lanes);
 // Returns the place of an element of a factor in shared memory, as a descriptor says: rows of 128
 // bytes, whose words of 16 bytes are exchanged according to the row.
 unsigned described_place(Word descriptor, int row, int k);
-void multiply_four_warps(const std::array<WideProduct::Part, 128>& parts, const char* shared);
+void multiply_four_warps(const std::array<WarpgroupProduct::Part, 128>& parts, const char* shared);
 
 }  // namespace nacre::emulator

@@ -107,9 +107,9 @@ const Calls& calls() {
           [](Thread* t, float* const* sums, const unsigned* a, const unsigned* b) {
             fiber_of(t).owner->meet(fiber_of(t), {Meeting::product, 0xffffffffU, 0, 0, sums, a, b, 0});
           },
-      .wide_product =
+      .warpgroup_product =
           [](Thread* t, int columns, float* const* sums, const unsigned* a, Word a_at, Word b_at) {
-            fiber_of(t).owner->multiply_wide(fiber_of(t), {sums, a, a_at, b_at, columns});
+            fiber_of(t).owner->multiply_warpgroup(fiber_of(t), {sums, a, a_at, b_at, columns});
           },
   };
   return table;
@@ -287,11 +287,11 @@ void Block::touch(Fiber& fiber, const void* pointer, int64_t bytes, Access acces
   if (!race.empty()) fail(fiber, race);
 }
 
-// The four warps of a wide product read its factors from shared memory. The last thread that has
+// The four warps read the factors of their product from shared memory. The last thread that has
 // arrived counts as the reader.
-void Block::touch_factors(Fiber& fiber, const WideProduct& product) {
+void Block::touch_factors(Fiber& fiber, const WarpgroupProduct& product) {
   if (races_ == nullptr) return;
-  const WideProduct::Part& first = product.parts[0];
+  const WarpgroupProduct::Part& first = product.parts[0];
   const auto rows = [&](Word at, int count) {
     for (int row = 0; row < count; ++row) {
       for (int k = 0; k < 8; k += 4) touch(fiber, shared_ + described_place(at, row, k), 16, Access::read);
@@ -301,9 +301,9 @@ void Block::touch_factors(Fiber& fiber, const WideProduct& product) {
   if (first.a == nullptr) rows(first.a_at, 64);
 }
 
-void Block::multiply_wide(Fiber& fiber, const WideProduct::Part& gives) {
+void Block::multiply_warpgroup(Fiber& fiber, const WarpgroupProduct::Part& gives) {
   const int group = fiber.number / 128;
-  WideProduct& product = wide_[static_cast<size_t>(group)];
+  WarpgroupProduct& product = warpgroups_[static_cast<size_t>(group)];
   product.parts[static_cast<size_t>(fiber.number % 128)] = gives;
   if (++product.arrived < 128) {
     wait(fiber);
@@ -365,8 +365,8 @@ void Block::run(const Grid& grid, void** args, unsigned number, uint64_t order) 
   fibers_.assign(grid.threads, nullptr);
   warps_.assign((grid.threads + 31) / 32, Warp{});
   if (grid.threads % 32 != 0) warps_.back().ended = ~0U << (grid.threads % 32);
-  wide_.resize((grid.threads + 127) / 128);
-  for (WideProduct& product : wide_) product.arrived = 0;
+  warpgroups_.resize((grid.threads + 127) / 128);
+  for (WarpgroupProduct& product : warpgroups_) product.arrived = 0;
   begin_shared(grid);
   if (races_ != nullptr) races_->begin_block(live_);
 

@@ -258,14 +258,14 @@ inline void nacre_mma(const NacreSums<N>& sums, unsigned a0, unsigned a1, unsign
 template <int N>
 inline void nacre_wgmma(const NacreSums<N>& sums, unsigned long long a, unsigned long long b) {
   nacre::emulator::Thread* t = nacre::emulator::self();
-  t->calls->wide_product(t, 2 * N, sums.at, nullptr, a, b);
+  t->calls->warpgroup_product(t, 2 * N, sums.at, nullptr, a, b);
 }
 template <int N>
 inline void nacre_wgmma(const NacreSums<N>& sums, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
                         unsigned long long b) {
   const unsigned a[4] = {a0, a1, a2, a3};
   nacre::emulator::Thread* t = nacre::emulator::self();
-  t->calls->wide_product(t, 2 * N, sums.at, a, 0, b);
+  t->calls->warpgroup_product(t, 2 * N, sums.at, a, 0, b);
 }
 inline unsigned nacre_narrow(float x) {
   const unsigned bits = __float_as_uint(x);

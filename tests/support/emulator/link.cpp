@@ -98,7 +98,7 @@ class EmulatedLink final : public DeviceLink {
 
   DeviceEvent exchange(const std::vector<LinkMessage>& sends, const std::vector<LinkMessage>& receives,
                        const DeviceEvent& ready) override {
-    if (given_up_) fail("the connection was given up");
+    if (given_up_) fail("this process closed its connection between GPUs, because a rank had failed");
     stream_.wait_for(std::static_pointer_cast<Event>(ready));
     stream_.queue([this, out = rest_of(sends), in = rest_of(receives)](BlockRunner&) mutable { move(out, in); });
     return stream_.record();

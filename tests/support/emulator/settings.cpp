@@ -19,8 +19,8 @@ int64_t number(const char* name, int64_t otherwise) {
   return text.empty() ? otherwise : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-// How much longer a slow thread sleeps, by role. Loaders have little to do beside an emulated
-// device.
+// How much longer a slow thread sleeps, by its role. Threads that prepare batches have little to do
+// beside an emulated device, so they sleep longest.
 constexpr double kSlower[] = {30, 30, 300};
 constexpr double kStretch = 100;
 

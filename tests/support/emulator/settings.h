@@ -14,8 +14,8 @@ namespace nacre::emulator {
 // reports its failure.
 enum class Fault : uint8_t { call, allocation, compile, work };
 
-// The role of a thread of the host for a device. Every seed makes one of the three far slower than
-// the others, so that each falls behind each.
+// The role that a thread of the host plays for a device. Every seed makes the threads of one role
+// far slower than the others, so that each role falls behind each other one.
 enum class Role : uint8_t { opener, stream, other };
 
 class Settings {

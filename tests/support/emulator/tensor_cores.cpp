@@ -54,14 +54,14 @@ void multiply_warp(const std::array<Warp::Lane, 32>& lanes) {
   }
 }
 
-void multiply_four_warps(const std::array<WideProduct::Part, 128>& parts, const char* shared) {
+void multiply_four_warps(const std::array<WarpgroupProduct::Part, 128>& parts, const char* shared) {
   const int columns = parts[0].columns;
   float b[256][8];
   for (int n = 0; n < columns; ++n) {
     for (int k = 0; k < 8; ++k) b[n][k] = read_described(parts[0].b_at, n, k, shared);
   }
   for (int warp = 0; warp < 4; ++warp) {
-    const WideProduct::Part* lanes = parts.data() + static_cast<size_t>(warp) * 32;
+    const WarpgroupProduct::Part* lanes = parts.data() + static_cast<size_t>(warp) * 32;
     float a[16][8];
     if (lanes[0].a != nullptr) {
       read_a(a, [&](int lane) { return lanes[lane].a; });

@@ -18,25 +18,27 @@ enum class Access : unsigned char { read, write, atomic };
 // when they have arrived.
 struct Calls {
   void (*block_barrier)(Thread*);
-  // This is what __syncwarp() calls.
+  // Does what __syncwarp() asks for.
   void (*warp_barrier)(Thread*, unsigned mask);
-  // A watched kernel calls this before it accesses shared memory.
+  // Notes an access to shared memory. A watched kernel calls this before the access.
   void (*touch)(Thread*, const void* pointer, unsigned bytes, Access access);
   // Every thread of `mask` gives a value and gets the one that lane `from` gave.
   Word (*exchange)(Thread*, unsigned mask, Word value, int from);
-  // Bit i is set if lane i gave a true predicate.
+  // Returns a word in which bit i is set if lane i gave a true predicate.
   unsigned (*ballot)(Thread*, unsigned mask, bool predicate);
-  // Static shared memory has a number from 1 on; 0 is the dynamic memory.
+  // Returns a piece of the block's shared memory. Number 0 is the dynamic memory; the static pieces
+  // are numbered from 1 on.
   void* (*shared)(Thread*, int number, Word bytes);
   unsigned (*shared_address)(Thread*, const void* pointer);
-  // cp.async: the bytes arrive when the thread waits for them, not earlier. If there are fewer
-  // bytes than `room`, the rest is zero.
+  // Copies bytes as cp.async does: they arrive when the thread waits for them, not earlier. If
+  // there are fewer bytes than `room`, the rest is zero.
   void (*copy_later)(Thread*, unsigned to, const void* from, unsigned room, unsigned bytes);
   void (*end_copies)(Thread*);
   void (*await_copies)(Thread*, int groups_left);
-  // The products of tensor cores: each thread of the warp (or of four warps) gives its registers.
+  // Compute products as tensor cores do: each thread of the warp, or of four warps, gives its
+  // registers.
   void (*warp_product)(Thread*, float* const* sums, const unsigned* a, const unsigned* b);
-  void (*wide_product)(Thread*, int columns, float* const* sums, const unsigned* a, Word a_at, Word b_at);
+  void (*warpgroup_product)(Thread*, int columns, float* const* sums, const unsigned* a, Word a_at, Word b_at);
 };
 
 // Lies at the top of the thread's stack, whose size and alignment are kStack, so a kernel finds it
