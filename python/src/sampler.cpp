@@ -112,7 +112,7 @@ class PySampler {
 
   std::unique_ptr<Sampler> sampler_;
   mutable std::mutex mutex_;
-  // declared after sampler_, because these use it
+  // The samplers use sampler_, so they are declared after it and destroyed before it.
   mutable std::vector<std::unique_ptr<BatchSampler>> idle_;
   int64_t batch_size_ = 0;
 };
