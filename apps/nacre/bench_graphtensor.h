@@ -1,6 +1,6 @@
-// nacre bench graphtensor: the figures of the GraphTensor paper, as far as one machine can measure
-// them, on twins with light and heavy features. There is one file for each question; each writes
-// CSV and SVG into one folder.
+// Declares nacre bench graphtensor, which measures the figures of the GraphTensor paper, as far as
+// one machine can, on twins with light and heavy features. There is one file for each question;
+// each writes CSV and SVG into one folder.
 #pragma once
 
 #include <optional>

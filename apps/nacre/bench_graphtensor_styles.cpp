@@ -141,7 +141,7 @@ class StyleBench {
   BatchSession session_;
 };
 
-// One table and one bar chart.
+// Holds one table and one bar chart.
 struct Figure {
   Report report;
   BarPlot plot;

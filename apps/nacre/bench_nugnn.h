@@ -1,5 +1,5 @@
-// nacre bench nugnn: figures and tables of the νGNN paper. Each group of them is measured by a file
-// of its own, and written as CSV into one folder.
+// Declares nacre bench nugnn, which measures figures and tables of the νGNN paper. Each group of
+// them is measured by a file of its own, and written as CSV into one folder.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// nacre bench placement: what the methods of feature placement cost, and what locality-aware
-// sampling does to training.
+// Declares nacre bench placement, which measures what the methods of feature placement cost, and
+// what locality-aware sampling does to training.
 #pragma once
 
 #include <span>

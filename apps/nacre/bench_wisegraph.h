@@ -1,6 +1,6 @@
-// nacre bench wisegraph: the figures of the WiseGraph paper on twins, and checks of what the
-// planner promises. There is one file for each figure or question; each writes CSV and SVG into one
-// folder.
+// Declares nacre bench wisegraph, which measures the figures of the WiseGraph paper on twins, and
+// checks what the planner promises. There is one file for each figure or question; each writes CSV
+// and SVG into one folder.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,7 @@ class Option;
 
 namespace nacre::cli {
 
-// One option of a command. It is a handle and can be copied like a pointer.
+// Refers to one option of a command. It is a handle and can be copied like a pointer.
 class Setting {
  public:
   explicit Setting(CLI::Option* option) : option_(option) {}
@@ -50,7 +50,7 @@ class Setting {
   CLI::Option* option_;
 };
 
-// A command, or the program itself. It is a handle, too.
+// Refers to a command, or to the program itself. It is a handle, too.
 class Command {
  public:
   // The conversion is implicit, so that a command may also be written with CLI11.
@@ -85,7 +85,7 @@ class Command {
   CLI::App* app_;
 };
 
-// What a shell offers as the value of an option.
+// Says what a shell offers as the value of an option.
 struct OfferedValues {
   std::vector<std::string> names;
   bool files = true;  // whether it also offers files

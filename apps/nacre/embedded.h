@@ -14,7 +14,7 @@
 
 namespace nacre::cli {
 
-// The parsed command line of one command.
+// Holds the parsed command line of one command.
 class ParsedWords {
  public:
   // `add` adds the options of the command `name`; parsing stores the settings in the variables of
@@ -41,8 +41,8 @@ class ParsedWords {
 // Says whether the command reads the data, or the program has already made or read them.
 enum class DataAre { to_be_read, in_memory };
 
-// The settings of nacre train. Options that only a terminal needs (--json, --quiet, --verbose,
-// --seeds, --no-checkpoint) are refused as unknown.
+// Holds the settings of nacre train. Options that only a terminal needs (--json, --quiet,
+// --verbose, --seeds, --no-checkpoint) are refused as unknown.
 class TrainRequest {
  public:
   // Parses and checks the settings, and applies the number of threads. Throws UserError if a
@@ -59,13 +59,13 @@ class TrainRequest {
   Situation situation_;
 };
 
-// The settings of reading data (docs/data.md): --data and the other data options.
+// Holds the settings of reading data (docs/data.md): --data and the other data options.
 struct DataRequest {
   DataRequest(const std::vector<std::string>& words, DataAre data);
   RunConfig config;  // only `data` and `load` are set
 };
 
-// The settings of a sampler: the mini-batch options of nacre train, --seed and --layers.
+// Holds the settings of a sampler: the mini-batch options of nacre train, --seed and --layers.
 struct SampleRequest {
   explicit SampleRequest(const std::vector<std::string>& words);
   RunConfig config;  // only `batch_size` and `sampling` are set

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One thing that a kernel of the plan asks of the device.
+// Describes one thing that a kernel of the plan asks of the device.
 struct Request {
   int source = -1;  // number of the source that is launched; negative: see `what`
   LaunchShape shape;

@@ -20,7 +20,7 @@ struct EmittedFile {
 
 // A plan as a GPU would run it.
 struct GpuListing {
-  // One file for each distinct source, named after the first kernel that launches it.
+  // Has one file for each distinct source, named after the first kernel that launches it.
   std::vector<EmittedFile> files;
   std::string index;               // every kernel in order, with what it launches
   std::vector<MemoryItem> memory;  // memory of the plan itself: graph, values computed once, arena

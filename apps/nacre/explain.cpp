@@ -94,7 +94,7 @@ DeviceProfile profile_of(const RunDevice& device) {
   return planning_profile(gpu_profile(*device_plugin(), gpu.device()), gpu.options().precision);
 }
 
-// The speed of a measured kernel.
+// Holds the speed of a measured kernel.
 struct KernelRate {
   size_t kernel = 0;
   double seconds = 0;

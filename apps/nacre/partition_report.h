@@ -1,4 +1,4 @@
-// What nacre partition prints.
+// Declares what nacre partition prints.
 #pragma once
 
 #include <string>

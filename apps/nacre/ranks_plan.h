@@ -24,7 +24,7 @@ struct PlannedRank {
   double sent = 0, received = 0;  // bytes of a step, with sums over all ranks
 };
 
-// One communication kernel of the plan, on the rank with the most edges.
+// Describes one communication kernel of the plan, on the rank with the most edges.
 struct PlannedCall {
   StepCall call;
   std::string what;        // "exchange v0[16]"

@@ -1,4 +1,5 @@
-// nacre train, eval and predict on data of users and items with held-out pairs (is_recommendation).
+// Does the work of nacre train, eval and predict on data of users and items with held-out pairs
+// (is_recommendation).
 #pragma once
 
 #include <functional>
@@ -30,7 +31,7 @@ struct RecommendRun {
   bool silent = false;  // whether nothing is printed, because a program embeds the command
 };
 
-// A recommender that has been trained.
+// Holds the results of training a recommender.
 struct TrainedRecommender {
   TrainResult result;
   std::string json;    // the results, as --json prints them
@@ -40,7 +41,7 @@ struct TrainedRecommender {
 // of stdout is one JSON object. Chooses `trainer.run_folder` if none is given.
 TrainedRecommender train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
-// A trained recommender, and the memory of the command that uses it.
+// Says which trained recommender a command uses, and counts the memory of the command.
 struct RecommenderUse {
   const TrainedModel& trained;
   MemoryAccount& account;

@@ -1,4 +1,4 @@
-// Tables of results, for people and as CSV, and plots of them as SVG.
+// Makes tables of results, for people and as CSV, and plots of them as SVG.
 #pragma once
 
 #include <string>

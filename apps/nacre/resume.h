@@ -1,4 +1,4 @@
-// nacre train --resume RUN: takes all settings from the folder of the run.
+// Makes nacre train --resume RUN take all settings from the folder of the run.
 #pragma once
 
 #include <string>

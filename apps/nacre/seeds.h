@@ -1,4 +1,5 @@
-// nacre train --seeds: one run for each seed, and the mean and deviation of their scores.
+// Serves nacre train --seeds, which trains one run for each seed: reads the seeds, and computes the
+// mean and deviation of the scores.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Figures that summarise repeated measurements.
+// Computes figures that summarise repeated measurements.
 #pragma once
 
 #include <vector>

@@ -19,8 +19,8 @@ std::string bold(const std::string& text, Stream stream);
 std::string red(const std::string& text, Stream stream);
 std::string yellow(const std::string& text, Stream stream);
 
-// One line of progress. fit_progress() writes it in at most `columns` columns: it leaves out the
-// bar first, then the time left, then the title.
+// Holds one line of progress. fit_progress() writes it in at most `columns` columns: it leaves out
+// the bar first, then the time left, then the title.
 struct ProgressLine {
   std::string title, note, left;
   double share = 0;
