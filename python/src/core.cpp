@@ -1,5 +1,5 @@
-// nacre._core: the C++ library as Python sees it. The package nacre wraps it in the usual style of
-// Python.
+// Defines nacre._core, the C++ library as Python sees it. The package nacre wraps it in the usual
+// style of Python.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
