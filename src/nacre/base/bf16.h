@@ -1,5 +1,5 @@
-// bf16 numbers have 16 bits and the exponent of a float. Values are stored and sent as bf16 to save
-// memory and time.
+// Defines bf16, numbers of 16 bits with the exponent of a float. Values are stored and sent as bf16
+// to save memory and time.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// ThreadTeam: threads for the parallel loops of one thread of the program.
+// ThreadTeam: gives one thread of the program threads of its own for its parallel loops.
 #pragma once
 
 #include <memory>
