@@ -74,7 +74,7 @@ struct CommCounters {
   CallCounters gather;  // all_gather(), broadcast(), barrier()
 };
 
-// One started call inside an implementation.
+// A call that an implementation has started.
 class CommOperation {
  public:
   // Gives the call up unless finish() has returned: the rank's memory is not touched afterwards,

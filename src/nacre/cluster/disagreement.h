@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// The number of rows of a message and their size.
+// Says how many rows a message has and how large they are.
 struct MessageSize {
   int64_t rows = 0;
   int64_t row_bytes = 0;

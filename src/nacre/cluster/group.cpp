@@ -305,7 +305,8 @@ std::string RankGroup::wait_for_work(Lock& lock, const SharedCall& call, int ran
   std::vector<std::shared_ptr<RankTicket>> tickets;
   for (const SharedJob* job : call.of_rank[rank]) {
     const bool takes = !job->parts.empty() || job->copy.to_rank == rank;
-    // Others may still work on a copy, so its sender must not look at the ticket.
+    // Other ranks may still work on a copy of the rows, so the sender must not look at the ticket
+    // of a copy.
     const bool sends = !takes && job->offer != nullptr && !job->offer->is_copy();
     if ((takes || sends) && job->ticket != nullptr) tickets.push_back(job->ticket);
   }

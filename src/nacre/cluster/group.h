@@ -36,7 +36,7 @@ struct SharedJob {
   std::shared_ptr<RankTicket> ticket;
 };
 
-// One call of all ranks.
+// Holds one call of all ranks.
 struct SharedCall {
   CallKind kind = CallKind::exchange;
   const char* name = "";

@@ -56,14 +56,14 @@ class PacketCall {
   virtual void finish() {}
 
  protected:
-  // A message on its way to a peer.
+  // Describes a message on its way to a peer.
   struct OutMessage {
     int peer;
     PacketKind kind;
     ConstRows rows;
     int64_t sent = 0;
   };
-  // A message that comes from a peer.
+  // Describes a message that comes from a peer.
   struct InMessage {
     int peer;
     PacketKind kind;

@@ -165,7 +165,7 @@ class SumCall final : public PacketCall {
 
   SumSize size_;
   std::byte* data_;
-  // Each peer's part of this rank's slice; empty when it has been added.
+  // The part of each peer in the sum of this rank's slice. It is empty when it has been added.
   std::vector<std::vector<std::byte>> parts_;
   int missing_;  // number of parts that have not arrived yet
 };

@@ -44,7 +44,7 @@ class RankMemory {
   // Returns whether all ranks add up arrays in shared host memory.
   virtual bool shares_sums() const { return true; }
 
-  // One message, or rows [begin, end) of it.
+  // Describes a message, or rows [begin, end) of it.
   struct Copy {
     int from_rank, to_rank;
     ConstRows from;

@@ -35,8 +35,8 @@ using ConstRows = RowRange<const std::byte>;
 // rows of the same size and must not overlap.
 void copy_rows(const ConstRows& from, const Rows& to, int64_t begin, int64_t end);
 
-// pack_bytes() copies bytes [begin, end) of all rows to dense memory. unpack_bytes() copies them
-// back from dense memory. Bytes are counted as if the rows lay one directly behind the other.
+// pack_bytes() copies bytes [begin, end) of all rows to dense memory, and unpack_bytes() copies
+// them back from there. Bytes are counted as if the rows lay one directly behind the other.
 void pack_bytes(const ConstRows& from, int64_t begin, int64_t end, std::byte* to);
 void unpack_bytes(const std::byte* from, const Rows& to, int64_t begin, int64_t end);
 

@@ -9,7 +9,8 @@
 
 namespace nacre {
 
-// bf16 is for rows that are received and added; arrays of bf16 are not summed.
+// Names the types of numbers that are added up. Only rows that are received and added may be bf16;
+// arrays of bf16 are not summed.
 enum class SumType : uint8_t { f32, f64, bf16 };
 
 int64_t bytes_of(SumType type);
