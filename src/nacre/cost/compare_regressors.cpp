@@ -1,4 +1,4 @@
-// The comparison of regressors by cross-validation (Table 7 of the νGNN paper).
+// Compares regressors by cross-validation (Table 7 of the νGNN paper).
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// Rates in bytes per second.
+// All rates are in bytes per second.
 struct FeatureRates {
   double device = 3.5e12;  // rows gathered from the device's own memory
   double peer = 200e9;     // rows gathered from the memory of a connected device

@@ -43,7 +43,7 @@ void subtract(Column& a, double factor, const Column& b) {
 std::vector<double> least_squares(const std::vector<Column>& columns, const std::vector<size_t>& used) {
   const size_t n = used.size();
   std::vector<Column> basis;
-  // r[i][k] is the part of column k along basis i.
+  // r[i][k] is the component of column k along basis vector i.
   std::vector<std::vector<double>> r(n, std::vector<double>(n));
   std::vector<double> z(n);
   Column rest(columns.front().size(), 1.0);

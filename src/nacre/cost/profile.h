@@ -16,7 +16,7 @@ struct DeviceProfile {
   int64_t cache_bytes = 0;  // size of the last-level cache
   double gemm_flops = 0;    // operations per second of large f32 products
   double stream_bytes = 0;  // bytes per second of reading and writing a large array
-  // Bytes per second of gathering rows of 1 KiB from the last-level cache.
+  // Bytes per second at which rows of 1 KiB are gathered from the last-level cache.
   double near_gather_bytes = 0;
   double far_gather_bytes = 0;  // bytes per second of gathering rows of 1 KiB from memory
   double launch_seconds = 0;    // seconds that an empty parallel loop takes

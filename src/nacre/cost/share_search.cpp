@@ -28,7 +28,7 @@ constexpr double kSmallestShare = 0.01;
 
 using Shares = std::vector<double>;
 
-// One cut with what it would take.
+// Holds a cut, with the seconds and bytes that it would take.
 struct Trial {
   Shares shares;
   std::vector<PartLoad> parts;

@@ -43,7 +43,7 @@ struct ShareOptions {
   double worthwhile = 0.005;
 };
 
-// Seconds of a step of one part.
+// Says where the seconds of a step of one part go.
 struct PartTime {
   double compute = 0;
   double communicate = 0;

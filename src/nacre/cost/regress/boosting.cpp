@@ -1,5 +1,5 @@
-// AdaBoost.R2 (Drucker, "Improving Regressors using Boosting Techniques", 1997) and stochastic
-// gradient boosting (Friedman, 2002).
+// Implements AdaBoost.R2 (Drucker, "Improving Regressors using Boosting Techniques", 1997) and
+// stochastic gradient boosting (Friedman, 2002).
 #include <algorithm>
 #include <cmath>
 #include <numeric>

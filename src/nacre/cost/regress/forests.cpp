@@ -1,5 +1,5 @@
-// One tree, trees on bootstrap samples (Breiman, "Bagging Predictors", 1996), and random forests
-// (Breiman, "Random Forests", 2001).
+// Implements one tree, trees on bootstrap samples (Breiman, "Bagging Predictors", 1996), and random
+// forests (Breiman, "Random Forests", 2001).
 #include <algorithm>
 
 #include "nacre/cost/regress/ensemble.h"

@@ -1,6 +1,6 @@
-// Lasso by coordinate descent on XᵀX (Friedman, Hastie, Tibshirani, "Regularization Paths for
-// Generalized Linear Models via Coordinate Descent", 2010). Penalties fall from the smallest one
-// that makes all weights 0, and each solution starts from the one before.
+// Implements lasso by coordinate descent on XᵀX (Friedman, Hastie, Tibshirani, "Regularization
+// Paths for Generalized Linear Models via Coordinate Descent", 2010). Penalties fall from the
+// smallest one that makes all weights 0, and each solution starts from the one before.
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,8 @@
-// Linear and ridge regression by the eigenvectors of XᵀX, where X holds the standardised features.
-// One decomposition gives the weights for every penalty. Features that depend on each other give
-// eigenvalues near 0; linear regression leaves these directions out and so finds the shortest of
-// the best weights. Jacobi rotations suffice, because there are only some dozens of features.
+// Implements linear and ridge regression by the eigenvectors of XᵀX, where X holds the standardised
+// features. One decomposition gives the weights for every penalty. Features that depend on each
+// other give eigenvalues near 0; linear regression leaves these directions out and so finds the
+// shortest of the best weights. Jacobi rotations suffice, because there are only some dozens of
+// features.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +15,7 @@ constexpr int kRidgeFolds = 5;
 // Eigenvalues that are smaller than this share of the largest one count as 0.
 constexpr double kDependent = 1e-10;
 
-// A symmetric matrix as vectors · values · vectorsᵀ.
+// Holds a symmetric matrix as vectors · values · vectorsᵀ.
 struct Eigen {
   int64_t n = 0;
   std::vector<double> values;

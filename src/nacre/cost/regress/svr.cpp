@@ -1,7 +1,7 @@
-// Support vector regression with a Gaussian kernel, by coordinate descent on the dual problem:
-// minimise ½ βᵀKβ − yᵀβ + ε Σ|β| with |β| ≤ C. The kernel has 1 added, which takes the place of the
-// intercept, so that every coordinate can move by itself. Features and targets are standardised.
-// Width of the kernel and C are chosen by cross-validation.
+// Implements support vector regression with a Gaussian kernel, by coordinate descent on the dual
+// problem: minimise ½ βᵀKβ − yᵀβ + ε Σ|β| with |β| ≤ C. The kernel has 1 added, which takes the
+// place of the intercept, so that every coordinate can move by itself. Features and targets are
+// standardised. The width of the kernel and C are chosen by cross-validation.
 #include <algorithm>
 #include <cmath>
 
