@@ -1,4 +1,4 @@
-// cuBLASLt, which is opened at the first product, and owners of its objects.
+// Opens cuBLASLt at the first product, and owns its objects.
 #pragma once
 
 #include <cublasLt.h>

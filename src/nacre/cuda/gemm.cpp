@@ -39,7 +39,7 @@ std::string text(const GemmShape& s) {
          (s.batch != 1 ? ", batch " + std::to_string(s.batch) : "");
 }
 
-// The rows and columns of a matrix in memory.
+// Describes a matrix as it lies in memory.
 struct Stored {
   int64_t rows, columns, ld, stride;
 };

@@ -11,7 +11,7 @@
 
 namespace nacre::cuda {
 
-// The multiprocessors of one virtual device.
+// Holds the multiprocessors of one virtual device.
 struct MultiprocessorShare {
   std::vector<CUdevResource> resources;
   std::vector<size_t> groups;  // their numbers in the division of the device

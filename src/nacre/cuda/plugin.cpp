@@ -1,4 +1,4 @@
-// The only function that the plug-in exports: nacre_cuda_plugin().
+// Defines nacre_cuda_plugin(), the only function that the plug-in exports.
 #include "nacre/cuda/compiler.h"
 #include "nacre/cuda/context.h"
 #include "nacre/cuda/cuda_device.h"

@@ -48,7 +48,7 @@ __global__ void finish(FinishProduct work) {
       const int64_t at = first + column;
       float value = work.scale == 0 ? 0.0F : work.scale * read(c, at);
       if (work.bias != nullptr) value += work.bias[column];
-      // max() would turn a NaN into 0
+      // max() would turn a NaN into 0, so a comparison is used.
       if (work.relu && value < 0) value = 0;
       write(c, at, value);
     }

@@ -27,7 +27,7 @@ cudaError_t sort_pairs(TemporaryMemory& temporary, SortBuffers<uint32_t>& buffer
 cudaError_t sort_pairs(TemporaryMemory& temporary, SortBuffers<uint64_t>& buffers, int64_t n, int bits,
                        cudaStream_t stream);
 
-// out[i] = Σ in[0 … i], n values.
+// Computes out[i] = Σ in[0 … i] for n values.
 cudaError_t inclusive_sum(TemporaryMemory& temporary, const uint32_t* in, int64_t* out, int64_t n, cudaStream_t stream);
 
 // Writes the positions of the flags that are not 0 in ascending order, and their number to *count
@@ -35,14 +35,14 @@ cudaError_t inclusive_sum(TemporaryMemory& temporary, const uint32_t* in, int64_
 cudaError_t positions_of(TemporaryMemory& temporary, const uint8_t* flags, uint32_t* out, int64_t* count, int64_t n,
                          cudaStream_t stream);
 
-// A few bytes that are passed by value with a launch.
+// Holds a few bytes that are passed by value with a launch.
 struct FewBytes {
   unsigned char value[64];
   int count = 0;
 };
 cudaError_t write_few(void* to, const FewBytes& bytes, cudaStream_t stream);
 
-// c = act(scale · c + bias) for `batch` row-major matrices. If scale is 0, c is not read.
+// Describes c = act(scale · c + bias) for `batch` row-major matrices. If scale is 0, c is not read.
 struct FinishProduct {
   void* c = nullptr;
   bool bf16 = false;
