@@ -18,7 +18,7 @@ struct Splits {
   Array<NodeId> test;
 };
 
-// One kind of edge, with the kinds of vertices that it leads from and to.
+// Describes one kind of edge, with the kinds of vertices that it leads from and to.
 struct Relation {
   int src_type = 0;  // index into Dataset::node_types
   std::string name;

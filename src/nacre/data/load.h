@@ -31,7 +31,7 @@ struct LoadOptions {
   uint64_t split_seed = 0;
   bool split_needed = true;  // false means that a set without labels gets no split
   bool verify = true;        // .nacre files: check every checksum, which reads the whole file
-  // Seed of twins.
+  // The seed from which twins are generated.
   uint64_t seed = 0;
 };
 

@@ -55,7 +55,7 @@ void verify_native(const std::shared_ptr<const MappedFile>& file);
 
 namespace native {
 
-// The parts of a file, for writers that stream some of them.
+// These functions write the parts of a file, for writers that stream some of them.
 class Writer;
 void write_graph(Writer& writer, const Graph& graph);
 void write_features(Writer& writer, const Dataset& dataset, const NativeOptions& options);

@@ -59,7 +59,7 @@ class Writer {
   int64_t end_ = kPage;
 };
 
-// Rows of features from any source.
+// Gives rows of features from any source.
 struct RowSource {
   int64_t rows = 0;
   int64_t columns = 0;

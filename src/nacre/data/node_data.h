@@ -39,9 +39,9 @@ Tensor features_from(NpyReader array);
 void set_features(NpyReader array, Dataset& data);  // sets the features and their origin
 // Sets labels or targets, and num_classes. NaN and negative values mean that there is no label.
 void labels_from(NpyReader array, Dataset& data);
-// Does the same from text: one class per line, or 0/1 columns.
+// Sets labels or targets, and num_classes, from text: one class per line, or 0/1 columns.
 void labels_from_text(const std::shared_ptr<const MappedFile>& file, Dataset& data);
-// Does the same from rows of `columns` values.
+// Sets labels or targets, and num_classes, from rows of `columns` values.
 void labels_from_rows(std::span<const float> values, int64_t columns, Origin origin, Dataset& data);
 // Reads ids or masks under the usual keys; missing parts stay empty.
 void splits_from(const NpzFile& npz, int64_t num_nodes, Dataset& data);

@@ -40,7 +40,8 @@ class NpyReader {
   // Calls `sink(first, values)` for consecutive pieces in storage order, which is column by column
   // if header().fortran.
   void stream_f32(FunctionRef<void(int64_t, std::span<const float>)> sink);
-  // Does the same for whole numbers. Floats must be whole numbers that fit 64 bits.
+  // Calls `sink` as stream_f32() does, with whole numbers. Floats must be whole numbers that fit 64
+  // bits.
   void stream_i64(NanAs nan, FunctionRef<void(int64_t, std::span<const int64_t>)> sink);
 
   // Reads the next `count` elements in storage order, for callers that pull.

@@ -22,7 +22,7 @@ struct Fields {
   Shape shape;
 };
 
-// A recursive-descent parser of '{' (string ':' value ','?)* '}'.
+// Parses '{' (string ':' value ','?)* '}' by recursive descent.
 class DictParser {
  public:
   // `first` is the offset of the text in the file.

@@ -26,7 +26,7 @@ struct TwinKind {
   bool labelled = true;
 };
 
-// Edges of one type between two kinds.
+// Describes the edges of one type between two kinds.
 struct TwinRelation {
   std::string name;
   int from = 0;

@@ -19,7 +19,7 @@ inline double portable_log(double x) {
     m *= 0.5;
     ++exponent;
   }
-  // log m = 2 artanh t, |t| < 0.1716
+  // Uses log m = 2 artanh t with |t| < 0.1716.
   const double t = (m - 1) / (m + 1);
   double sum = 0;
   for (int k = 21; k >= 1; k -= 2) sum = sum * t * t + 1.0 / k;

@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// Streams of random numbers, with one key for each purpose.
+// Names the streams of random numbers. Each purpose has a key of its own.
 enum class TwinStream : uint64_t {
   communities,
   degrees,

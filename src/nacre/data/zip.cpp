@@ -23,7 +23,7 @@ constexpr int64_t kLocatorBytes = 20;
 constexpr int64_t kMaxExpansion = 1032;
 constexpr int64_t kExpansionSlack = 4096;
 
-// Position of the directory, and the number of its entries.
+// Says where the directory lies and how many entries it has.
 struct Directory {
   int64_t offset = 0;
   int64_t bytes = 0;

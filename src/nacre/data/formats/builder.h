@@ -67,7 +67,7 @@ class DatasetBuilder {
   // kinds and relations.
   Dataset finish();
 
-  // An input of edges and its relation, for those who stream the inputs.
+  // Pairs an input of edges with its relation, for those who stream the inputs.
   struct TypedInput {
     size_t relation;
     EdgeInput edges;

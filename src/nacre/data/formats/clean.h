@@ -7,7 +7,7 @@ namespace nacre {
 
 struct Cleaning {
   bool drop_loops = false;
-  // Of edges with equal source, destination and type, keep the first.
+  // Whether only the first of the edges with equal source, destination and type is kept.
   bool merge_duplicates = false;
 };
 Graph cleaned(const Graph& graph, const Cleaning& cleaning);

@@ -32,7 +32,8 @@ class DataSource {
   std::vector<std::string> files(const std::string& inside = "") const;
   std::vector<std::string> folders(const std::string& inside = "") const;
   std::string at(const std::string& inside) const;
-  // Both throw UserError if the file is missing. open_text() also accepts the gzipped file.
+  // Open a file. Both functions throw UserError if it is missing. open_text() also accepts the
+  // gzipped file.
   std::shared_ptr<const MappedFile> open(const std::string& inside) const;
   std::shared_ptr<const MappedFile> open_text(const std::string& inside) const;
 

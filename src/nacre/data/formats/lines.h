@@ -38,7 +38,7 @@ std::vector<std::string_view> split_blanks(std::string_view line);
 std::vector<std::string_view> split_at(std::string_view line, char separator);
 std::string_view trimmed(std::string_view text);
 
-// Both parse the whole of `text` and return false if it is not a number or out of range.
+// Parse the whole of `text`. Both functions return false if it is not a number or out of range.
 bool parse_whole(std::string_view text, int64_t& value);
 bool parse_real(std::string_view text, float& value);  // finite values only
 // Returns `text` in quotes for messages: at most 40 characters, unprintable ones replaced.

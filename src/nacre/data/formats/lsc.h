@@ -1,5 +1,5 @@
-// Parts that the readers of the large sets (MAG240M, IGB) share: folders for kinds and relations,
-// with arrays that may be larger than memory.
+// Declares what the readers of the large sets (MAG240M, IGB) share: folders for kinds and
+// relations, with arrays that may be larger than memory.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kLabels = "raw/node-label.csv";
 
-// The content of raw/, in either form.
+// Holds the content of raw/, in either form.
 struct Raw {
   EdgeInput edges;
   int64_t nodes = 0;

@@ -1,4 +1,4 @@
-// Parts that the readers of both OGB layouts share.
+// Declares what the readers of both OGB layouts share.
 #pragma once
 
 #include <string>

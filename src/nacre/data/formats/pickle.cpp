@@ -12,8 +12,8 @@
 namespace nacre {
 namespace {
 
-// All names that a pickle may use. Names that have moved are listed with their old and their new
-// module.
+// Lists all names that a pickle may use. Names that have moved are listed with their old and their
+// new module.
 constexpr std::array<std::string_view, 27> kNames = {
     "numpy.core.multiarray _reconstruct",
     "numpy._core.multiarray _reconstruct",

@@ -25,8 +25,8 @@ class Pickle {
   struct Value {
     Kind kind = Kind::none;
     uint32_t offset = 0;  // position of the opcode that made the value
-    // number of the list that holds the items of a list or tuple, the keys and values of a dict in
-    // turn, or the callable, the arguments and the state of an object
+    // The number of a list. It holds the items of a list or tuple, the keys and values of a dict in
+    // turn, or the callable, the arguments and the state of an object.
     uint32_t pool = 0;
     int64_t number = 0;           // value of a boolean or integer; length of a text
     double real = 0;              // value of a real number

@@ -1,4 +1,4 @@
-// Access to the values of a parsed pickle.
+// Gives access to the values of a parsed pickle.
 #include <algorithm>
 #include <cstring>
 #include <limits>

@@ -28,7 +28,7 @@ struct SparseMatrix {
   Tensor dense(int64_t evidence, const std::string& where) const;
 };
 
-// The arrays of a CSR matrix.
+// Holds the arrays of a CSR matrix.
 struct CsrArrays {
   NpyReader indptr;
   NpyReader indices;
