@@ -56,7 +56,7 @@ struct GemmArgs {
   const void* b = nullptr;
   void* c = nullptr;
   const void* bias = nullptr;
-  // the matrix that beta applies to, laid out like c; null means c itself
+  // The matrix that beta applies to, laid out like c. If this is null, beta applies to c itself.
   const void* add = nullptr;
 };
 
@@ -72,9 +72,9 @@ inline constexpr int64_t kFewBytes = 64;
 
 // A function of a loaded image. It stays valid as long as the device.
 using DeviceFunction = void*;
-// A recorded sequence of launches.
+// Stands for a recorded sequence of launches.
 using LaunchGraph = std::shared_ptr<void>;
-// A point in the stream.
+// Stands for a point in the stream.
 using DeviceEvent = std::shared_ptr<void>;
 
 class Device {
