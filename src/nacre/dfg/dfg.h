@@ -28,7 +28,8 @@ enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, 
 struct Space {
   SpaceKind kind = SpaceKind::param;
   int layer = 0;  // 0 for type, param, rows and kind
-  // Number of rows of a rows space, or number of the kind of a kind space. 0 for others.
+  // The number of rows of a rows space, or the number of the kind of a kind space. For others it is
+  // 0.
   int64_t count = 0;
 
   static Space vertex(int layer) { return {SpaceKind::vertex, layer}; }

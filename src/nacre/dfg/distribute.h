@@ -26,7 +26,7 @@ enum class HaloRows : uint8_t {
   sums,     // ranks sum over the edges that start at their vertices (distribute_sums.h)
 };
 
-// All choices, in the order in which the planner tries them.
+// Lists all choices, in the order in which the planner tries them.
 inline constexpr HaloRows kAllHaloRows[] = {HaloRows::late, HaloRows::narrow, HaloRows::early, HaloRows::columns,
                                             HaloRows::sums};
 

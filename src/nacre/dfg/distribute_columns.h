@@ -35,7 +35,7 @@ class ColumnAggregations final : public PlacedAggregations {
   RankViews views_;
   KnownValues known_;
   NodeVector<char> sliced_;  // whether an edge value can be computed column by column
-  // The results so far in `out`: rows of vertices in columns, and values of edges.
+  // The nodes that were already added to `out`: rows of vertices in columns, and values of edges.
   std::map<std::pair<NodeRef, Attr>, NodeRef> columns_;
   std::map<NodeRef, NodeRef> on_edges_;
 };

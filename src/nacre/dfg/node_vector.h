@@ -1,4 +1,4 @@
-// NodeVector<T>: one value for each node of a Dfg, indexed by NodeRef.
+// NodeVector<T>: holds one value for each node of a Dfg, indexed by NodeRef.
 #pragma once
 
 #include <vector>

@@ -166,14 +166,14 @@ struct OpInfo {
   std::string_view name;
   OpClass op_class;
   int num_inputs;
-  // element i of an output row depends only on element i of the operands' rows (or on what is
-  // broadcast to it)
+  // Whether element i of an output row depends only on element i of the operands' rows (or on what
+  // is broadcast to it).
   bool elementwise;
 };
 
 const OpInfo& op_info(Op op);
 
-// A row of activations.h.
+// Holds a row of activations.h.
 struct ActivationInfo {
   std::string_view name;
   Op op;

@@ -16,7 +16,8 @@ namespace nacre {
 
 // A value of the forward pass that gradients read, or whose rows they gather.
 struct Recomputable {
-  // operation and nearest parameter, such as "relu@layers.0.lin.bias"; equal DFGs give equal names
+  // The operation and the nearest parameter, such as "relu@layers.0.lin.bias". Equal DFGs give
+  // equal names.
   std::string name;
   NodeRef node = -1;
   // Whether computing the value again walks edges: sums over neighbours, attention, sequences.
@@ -29,7 +30,7 @@ std::vector<Recomputable> find_recomputable(const Dfg& dfg);
 
 struct Recomputed {
   Dfg dfg;
-  // for each node: whether it is a clone, which must not be computed before it is needed
+  // For each node, whether it is a clone, which must not be computed before it is needed.
   NodeVector<char> again;
 };
 
