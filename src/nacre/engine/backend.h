@@ -57,11 +57,11 @@ class Backend {
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   virtual int64_t available_bytes() = 0;
   virtual void write(void* to, const void* host, int64_t bytes) = 0;
-  // Like write(), but from any thread and while steps run. Steps after the next begin_step() see
-  // the bytes. `host` may change as soon as the call returns.
+  // Writes bytes as write() does, but may be called from any thread and while steps run. Steps
+  // after the next begin_step() see the bytes. `host` may change as soon as the call returns.
   virtual void send(void* to, const void* host, int64_t bytes) { write(to, host, bytes); }
-  // Like send(), to new memory. The bytes need not be under way before flush() or the next
-  // begin_step().
+  // Sends bytes as send() does, to new memory, and returns that memory. The bytes need not be under
+  // way before flush() or the next begin_step().
   virtual std::shared_ptr<void> place(const void* host, int64_t bytes) {
     std::shared_ptr<void> memory = allocate(bytes);
     send(memory.get(), host, bytes);

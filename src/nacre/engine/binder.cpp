@@ -107,7 +107,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {cpu::scratch_floats(k.program), cpu::column_sum_workspace(rows(root.inputs[0]), width(k.root)) * kFloat};
     case KernelKind::reduce: {
       const auto view = rows_view(k);
-      // a maximum keeps its position, too
+      // A maximum keeps its position, too, which takes as much space.
       const int64_t per_piece = k.reduce_op == ReduceOp::max ? 2 : 1;
       return {cpu::reduce_scratch_floats(*view, k.program, k.value, tail),
               view->num_partials * width(k.root) * per_piece * kFloat};
@@ -320,7 +320,8 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
   const int64_t kk = width(in.x);
   const int64_t n = width(k.root);
   const bool transpose = k.transpose;
-  // w is the [K, N] of the forward product; its leading dimension is its second size in both cases.
+  // w is the [K, N] of the forward product, so its leading dimension is its second size in both
+  // cases.
   const int64_t ldw = node(in.weight).type.dims[1];
   if (k.tail.empty()) {
     x += range.begin * kk;

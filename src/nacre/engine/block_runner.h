@@ -51,8 +51,8 @@ class BlockRunner {
   // Plans the memory of a batch and prepares the forms of its graphs. On the CPU, any thread may
   // call it, even while another batch runs.
   std::unique_ptr<Executor> prepare(Blocks blocks) const;
-  // Does the same and everything else that comes before the first kernel: sends leaves to the back
-  // end and binds kernels. Any thread may call it, on a GPU, too.
+  // Prepares a batch and does everything else that comes before the first kernel: sends leaves to
+  // the back end and binds kernels. Any thread may call it, on a GPU, too.
   struct Ready {
     std::unique_ptr<Executor> executor;
     // The arrays of the leaves by their names. They lie in the back end's memory.
@@ -64,8 +64,8 @@ class BlockRunner {
   // Runs a prepared batch. `in_place` holds the leaves that are already in the back end's memory.
   void run(Executor& batch, const std::vector<LeafValue>& leaves, const std::map<std::string, void*>& in_place,
            const StepContext& step);
-  // Does the same beside batches on other tracks, on any thread of a host. A track has an arena of
-  // its own. What was bound lies where `places` says.
+  // Runs a prepared batch beside batches on other tracks, on any thread of a host. A track has an
+  // arena of its own. What was bound lies where `places` says.
   class Track {
     friend class BlockRunner;
     Memory arena_;

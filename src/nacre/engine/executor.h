@@ -113,7 +113,7 @@ class Executor {
   void list_actions(const std::map<size_t, ExchangeStep>& exchanges, const std::map<size_t, Parts>& parts);
   std::vector<Step> record_actions();
 
-  // One action of a step (plan/overlap.h).
+  // Describes one action of a step (plan/overlap.h).
   struct Action {
     size_t kernel;
     Step step;
@@ -151,7 +151,7 @@ class Executor {
   bool recorded_ = false;
   bool warm_ = false;
   std::vector<const char*> names_;  // name of each kernel in the trace
-  // For each kernel: whether all its results came from the pool.
+  // For each kernel, whether all its results came from the pool.
   std::vector<char> pooled_;
   std::vector<KernelTime> times_;
   std::map<NodeRef, Tensor> fetched_;  // outputs brought to the host

@@ -34,7 +34,7 @@ class KernelTimer {
   std::shared_ptr<Backend> backend_;
   std::function<void(Executor&)> bind_;
   int64_t memory_;
-  // executors of the plans used last, at most two; they share the arena
+  // The executors of the plans used last, at most two. They share the arena.
   std::vector<std::unique_ptr<Executor>> executors_;
   ConstantPool constants_;
   std::shared_ptr<void> arena_;

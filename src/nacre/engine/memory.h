@@ -25,7 +25,7 @@ struct ArenaPlan {
 // the same time.
 ArenaPlan plan_arena(const std::vector<BufferRequest>& requests);
 
-// One line of the bill that is shown before a run.
+// Holds one line of the bill that is shown before a run.
 struct MemoryItem {
   std::string what;
   int64_t bytes = 0;

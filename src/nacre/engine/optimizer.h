@@ -20,7 +20,8 @@ struct OptimizerOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  // gradients whose norm over all parameters is larger are scaled down to it; 0 = never
+  // Gradients whose norm over all parameters is larger than this are scaled down to it. With 0,
+  // they never are.
   double clip_norm = 0;
   double ema = 0;  // decay of the moving average of the weights; 0 = no average is kept
 };

@@ -53,7 +53,7 @@ struct RankPart {
 RankRows rows_of(const LocalGraph& local);
 RankRows rows_of(const RankPart& part);  // counts rows of the rank's other graphs, too
 
-// One communication of a step, and the bytes that a rank moves in it.
+// Describes one communication of a step, and counts the bytes that a rank moves in it.
 struct StepCall {
   size_t kernel = 0;
   Op op = Op::exchange;

@@ -107,7 +107,7 @@ class GpuCompiler {
   std::mutex load_mutex_;     // held while an image is loaded
   mutable std::mutex mutex_;  // protects the members from here to closed_
   std::condition_variable changed_;
-  // Compiled code by its source text.
+  // Holds compiled code by its source text.
   std::unordered_map<std::string, std::unique_ptr<GpuCode>> codes_;
   std::deque<GpuCode*> queue_;
   std::vector<std::thread> workers_;

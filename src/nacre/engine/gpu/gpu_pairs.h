@@ -1,5 +1,5 @@
-// Parts of the binders of typed kernels on a GPU: the pairs of a graph in device memory, pieces of
-// long pairs, chunks that bound the workspace, and matrix products.
+// Declares what the binders of typed kernels on a GPU share: the pairs of a graph in device memory,
+// pieces of long pairs, chunks that bound the workspace, and matrix products.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ int64_t chunk_rows(int64_t total, int64_t most);
 // of vertices. A vertex with more pairs is a run of its own.
 std::vector<int64_t> cut_by_pairs(const Array<int64_t>& vertex_ptr, int64_t most);
 
-// Pairs of one type, and the place of their rows in a matrix.
+// Names the pairs of one type, and the place of their rows in a matrix.
 struct PairRange {
   int type;
   int64_t begin, end;  // numbers of the pairs
@@ -146,9 +146,9 @@ class GpuPairs {
   int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;
 
-  // out[vertex] = the sum of the rows of p that belong to the pairs of the vertex, for the vertices
-  // [first, first + count). `ranges` says where the pairs lie in p; if it is empty, by their
-  // number.
+  // Computes out[vertex] = the sum of the rows of p that belong to the pairs of the vertex, for the
+  // vertices [first, first + count). `ranges` says where the pairs lie in p. If it is empty, pairs
+  // lie there by their numbers.
   struct OfVertices {
     int64_t width = 0;
     const float* p = nullptr;
@@ -172,7 +172,7 @@ class GpuPairs {
   int types_;
 };
 
-// The parameters of cuda::copy_rows() (kernel/cuda/typed.h).
+// Holds the parameters of cuda::copy_rows() (kernel/cuda/typed.h).
 struct RowCopy {
   cuda::CopyRows what;
   const float* x = nullptr;
@@ -185,7 +185,7 @@ struct RowCopy {
 };
 void add_copy(StepList& steps, const RowCopy& copy);
 
-// The shape of typed weights.
+// Describes the shape of typed weights.
 struct WeightShape {
   int64_t types, k, n;
   int64_t ld = 0;  // length of the rows that cuda::arrange_weights() fills up with zeros; 0: none

@@ -1,4 +1,4 @@
-// The rows of graphs in device memory.
+// Brings the rows of graphs into device memory.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A cache of values of any type.
+// Defines a cache of values of any type.
 #pragma once
 
 #include <map>

@@ -29,8 +29,8 @@ struct SequenceSums {
   std::vector<int64_t> ptr;      // first place of each sum in `entry`, and the end
   std::vector<uint32_t> entry;   // entries of the sums; as many as the graph has edges
 };
-// The same sums as units of work. Items are short sums and pieces of long ones; `pieces` are the
-// sums of the partial results of the long ones.
+// Holds the sums of SequenceSums as units of work. Items are short sums and pieces of long ones;
+// `pieces` are the sums of the partial results of the long ones.
 struct SequenceItems {
   std::vector<uint32_t> entry;        // the entries of SequenceSums
   std::vector<cuda::Segment> items;   // ranges of `entry`; `partial` is counted within the run

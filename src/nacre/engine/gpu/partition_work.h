@@ -11,7 +11,7 @@
 
 namespace nacre {
 
-// An array in device memory.
+// Owns an array in device memory.
 template <class T>
 class PartitionArray {
  public:

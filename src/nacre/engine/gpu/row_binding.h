@@ -1,4 +1,4 @@
-// Functions that the binders of row programs share.
+// Declares functions that the binders of row programs share.
 #pragma once
 
 #include "nacre/engine/gpu/context.h"
@@ -67,7 +67,7 @@ int64_t reduce_workspace(const Reduction& r);
 // of the root.
 Step bind_reduce(const Reduction& r, void* workspace, void* out = nullptr);
 
-// Computed rows in memory.
+// Says where computed rows lie in memory.
 struct RowsAt {
   void* memory = nullptr;
   bool narrow = false;  // stored as bf16

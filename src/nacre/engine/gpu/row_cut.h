@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// The segments of a reduction, in host memory.
+// Holds the segments of a reduction in host memory.
 struct RowCut {
   std::vector<cuda::reduction::Segment> segments;
   std::vector<cuda::reduction::SplitRow> split;

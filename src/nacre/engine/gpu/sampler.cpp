@@ -29,7 +29,7 @@ Memory pinned_copy(const std::shared_ptr<Device>& device, const void* from, int6
   return memory;
 }
 
-// The result of one hop of all batches.
+// Holds the result of one hop of all batches.
 struct HopResult {
   std::vector<int64_t> dst_ptr, edge_ptr, src_ptr;  // borders of the batches
   Memory row_ptr, col_idx, weight, type, edges, scale;
