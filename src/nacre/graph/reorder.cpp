@@ -27,7 +27,7 @@ std::vector<NodeId> by_degree(const std::vector<int64_t>& degree, bool descendin
   return order;
 }
 
-// Cuthill-McKee by breadth-first search over edges in both directions.
+// Finds the order of Cuthill and McKee by breadth-first search over edges in both directions.
 class CuthillMcKee {
  public:
   explicit CuthillMcKee(const Graph& graph)

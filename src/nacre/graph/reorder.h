@@ -14,7 +14,7 @@ enum class Reorder : uint8_t {
   none,
   degree,  // most edges first, so that the rows that are read most share cache lines
   rcm,     // reverse Cuthill-McKee: breadth first, so that the numbers of neighbours differ little
-  // communities, and communities within them, get consecutive numbers (Arai et al., IPDPS 2016)
+  // Gives communities, and communities within them, consecutive numbers (Arai et al., IPDPS 2016).
   rabbit,
 };
 std::string_view reorder_name(Reorder how);

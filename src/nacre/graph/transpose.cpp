@@ -7,8 +7,8 @@ namespace {
 
 template <class Offset>
 int64_t group(const Graph& graph, const EdgesBySource<Offset>& out) {
-  // next[r] is where the next edge of source r goes. In the end it is the end of r, which is where
-  // r + 1 begins.
+  // next[r] is where the next edge of source r goes. In the end it is where the edges of r end,
+  // which is where those of r + 1 begin.
   Offset* next = out.offsets + 1;
   std::fill_n(out.offsets, graph.num_src() + 2, Offset{0});
   for (const NodeId v : graph.col_idx()) ++next[int64_t{v} + 1];
