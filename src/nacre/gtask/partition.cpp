@@ -144,7 +144,7 @@ class Scan {
   const NodeId* row_of_ = nullptr;
 
   uint32_t task_ = 0;  // number of the open gTask, from 1
-  // number of edges that the open gTask can still take; 0 before the first gTask
+  // The number of edges that the open gTask can still take; 0 before the first gTask.
   int64_t room_ = 0;
   std::vector<int64_t> task_ptr_;
 };

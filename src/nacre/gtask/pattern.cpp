@@ -17,7 +17,7 @@
 namespace nacre {
 namespace {
 
-// number of types that fit a word; if there are more, pairs are sorted
+// The number of types that fit a word. If a graph has more, its pairs are sorted.
 constexpr int kWordTypes = 64;
 constexpr int64_t kMaxCounters = 16;
 constexpr int64_t kOverfill = 4;
@@ -91,7 +91,7 @@ struct Finder {
   const GTasks& tasks;
   std::vector<NodeId> src_degree_of, dst_degree_of;
   Location end;  // the end whose values may be frequent
-  // number of gTasks that have each value; empty: each value is in one gTask
+  // The number of gTasks that have each value. If this is empty, each value is in one gTask.
   std::vector<uint32_t> tasks_of;
   std::vector<Outlier> outlier;
 };

@@ -12,7 +12,7 @@
 
 namespace nacre {
 
-// The pattern of one attribute over all gTasks.
+// Describes the pattern of one attribute over all gTasks.
 struct AttributePattern {
   int64_t unique_total = 0;  // Σ over gTasks of the number of distinct values
   int64_t unique_max = 0;

@@ -43,7 +43,7 @@ ColumnsView view(const Columns& c) {
 // One digit of a sort key.
 struct Pass {
   SortKey key;
-  // degrees of the vertices at the key's end, if the key is the degree
+  // The degrees of the vertices at the key's end, if the key is the degree.
   const std::vector<NodeId>* degree;
   int shift;
   int bits;
