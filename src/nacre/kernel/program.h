@@ -80,7 +80,7 @@ struct Micro {
   uint64_t salt = 0;
 };
 
-// The most registers of a program.
+// The largest number of registers of a program.
 inline constexpr int kMaxRegisters = 128;
 
 struct RowProgram {

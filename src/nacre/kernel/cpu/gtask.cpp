@@ -132,7 +132,7 @@ class GTaskRunner {
   // Adds the rows of a tile to the targets of its runs; `run` is the run that the tile's first row
   // belongs to. Returns the run that the next tile starts with.
   int64_t reduce_tile(const TileRunner& runner, const Tile& tile, const GTaskView::Unit& unit, int64_t run) const {
-    // the tile's first entry, counted from the unit's first
+    // `first` is the tile's first entry, counted from the unit's first.
     const int64_t first = tile.first - view_.entry_begin(unit);
     for (int64_t at = 0; at < tile.rows;) {
       const GTaskView::Run& target = view_.runs[run];

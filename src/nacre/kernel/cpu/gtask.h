@@ -19,7 +19,7 @@ namespace nacre::cpu {
 
 struct GTaskOptions {
   Direction direction = Direction::by_dst;  // the end whose rows the edges are reduced to
-  // width of a reduced row; decides how many partial rows fit a window
+  // The width of a reduced row. It decides how many partial rows fit a window.
   int64_t width = 1;
   // With true, overfill gTasks are cut into pieces and started first, and underfill gTasks are
   // pooled and run edge by edge at the end (WG8). With false, every gTask runs alone, in the order
@@ -30,7 +30,8 @@ struct GTaskOptions {
   bool by_type = true;
 };
 
-// A partition prepared for running; made once for each pair of gTasks and options.
+// Holds a partition that was prepared for running. It is made once for each pair of gTasks and
+// options.
 struct GTaskView;
 std::shared_ptr<const GTaskView> make_gtask_view(std::shared_ptr<const GTasks> tasks, const GTaskOptions& options);
 int64_t gtask_view_bytes(const GTaskView& view);

@@ -8,8 +8,8 @@
 namespace nacre::cpu {
 namespace {
 
-// Number of edges in a pool of small gTasks: enough for long products of every type, and few enough
-// for one unit.
+// The number of edges in a pool of small gTasks. It is enough for long products of every type, and
+// small enough for one unit.
 constexpr int64_t kPoolEdges = 2048;
 constexpr int64_t kPoolEdgesPerType = 96;
 constexpr int64_t kMaxPoolEdges = 16384;

@@ -1,4 +1,4 @@
-// What the kernels over gTasks share: cutting the entries of a unit into tiles.
+// Cuts the entries of a unit into tiles, for all kernels over gTasks.
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 namespace nacre::cpu {
 
 struct GTaskView {
-  // Consecutive entries of a unit with the same row.
+  // Consecutive entries of a unit that have the same row.
   struct Run {
     uint32_t begin : 30;   // entry, counted from the unit's first
     uint32_t partial : 1;  // whether target is a partial row of the unit
@@ -27,7 +27,7 @@ struct GTaskView {
   struct Unit {
     int64_t piece_begin, piece_end;  // range of piece_ptr
     int64_t run_begin, run_end;
-    // the unit's first partial row, counted from the window's first
+    // The unit's first partial row, counted from the window's first.
     int64_t first_partial = 0;
     int64_t range_begin = 0, range_end = 0;  // range of `ranges`: the rows that the unit finishes
   };
@@ -47,11 +47,12 @@ struct GTaskView {
   Array<EdgeId> edge;  // empty if each entry's edge number is the entry's own number
   Array<NodeId> src;
   Array<NodeId> dst;
-  // Borders that no matrix product crosses: gTasks, pieces of large gTasks, pools of small ones.
+  // No matrix product crosses these borders: those of gTasks, of pieces of large gTasks, and of
+  // pools of small ones.
   Array<int64_t> piece_ptr;
   std::vector<Unit> units;
   Array<Run> runs;
-  // whether the entries added to one target come in the order of their positions
+  // Whether the entries that are added to one target come in the order of their positions.
   bool ascending = true;
   std::vector<Window> windows;
   int64_t max_partials = 0;  // number of partial rows of the largest window

@@ -44,10 +44,11 @@ class WindowPlanner {
     view_.runs = std::move(runs_);
   }
 
-  // For each partial row, unit by unit: its row, and whether no earlier window touched that row.
+  // Return, for each partial row, unit by unit, its row, and whether no earlier window touched that
+  // row.
   const std::vector<NodeId>& partial_row() const { return partial_row_; }
   const std::vector<uint8_t>& partial_fresh() const { return partial_fresh_; }
-  // The borders of the units in the two lists above.
+  // Returns the borders of the units in the two lists above.
   const std::vector<int64_t>& partial_ptr() const { return partial_ptr_; }
 
  private:
@@ -132,7 +133,7 @@ void plan_sums(GTaskView& view, const WindowPlanner& planner) {
   const std::vector<int64_t>& partial_ptr = planner.partial_ptr();
   Buffer<NodeId> sum_partial(partial_ptr.back());
   std::vector<std::vector<int64_t>> begin(view.windows.size());
-  // the row of each element of sum_partial
+  // The row of each element of sum_partial.
   std::vector<NodeId> row_at(partial_ptr.back());
   parallel_tasks(static_cast<int64_t>(view.windows.size()), [&](int64_t w) {
     const GTaskView::Window& window = view.windows[w];

@@ -16,7 +16,7 @@ struct LossArgs {
   const float* x = nullptr;         // rows × classes: log-probabilities (nll) or logits (bce)
   const int32_t* label = nullptr;   // used by nll only
   const uint8_t* target = nullptr;  // used by bce only: rows × classes
-  // one for each row; with weight_of_each (bce only) rows × classes
+  // A weight for each row. With weight_of_each (bce only), there is one for each row and class.
   const float* weight = nullptr;
   bool weight_of_each = false;
   // Label smoothing. nll learns the label with the weight 1 − smoothing, and every class (the

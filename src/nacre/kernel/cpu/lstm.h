@@ -49,7 +49,8 @@ struct LstmView {
   struct Segment {
     int64_t batch;
     int64_t step_begin, step_end;  // steps of the batch
-    // Number of rows of states kept at the borders of the batch's segments before this one.
+    // The number of rows of states that are kept at the borders of the batch's segments before this
+    // one.
     int64_t kept_row;
   };
   std::vector<Batch> batches;
@@ -91,8 +92,8 @@ struct LstmArgs {
   const float* w = nullptr;  // [H, 4H]
   float* out = nullptr;      // num_dst × H (rows without neighbours become 0); null: not wanted
   Scratch scratch;           // per_thread >= lstm_scratch_floats(view, hidden)
-  // lstm_forward_workspace(hidden) floats in which w is packed for the GEMM. With null, the pass is
-  // slower and gives the same bits.
+  // Memory of lstm_forward_workspace(hidden) floats, in which w is packed for the GEMM. With null,
+  // the pass is slower and gives the same bits.
   float* workspace = nullptr;
   float* gates = nullptr;  // E × 4H, by edge: the gates after their activations; null: not kept
 };

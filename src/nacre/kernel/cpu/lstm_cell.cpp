@@ -29,7 +29,7 @@ HWY_INLINE V sigmoid(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
-// The pointers of one row, advanced by `lane` columns.
+// Holds the pointers of one row, advanced by `lane` columns.
 struct ForwardRow {
   float* gates;
   int64_t hidden;

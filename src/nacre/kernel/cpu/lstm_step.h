@@ -14,7 +14,7 @@ struct LstmWeights {
   const float* packed_t = nullptr;  // packed wᵀ, for gates·wᵀ
 };
 
-// The sequences of a batch at one step.
+// Describes the sequences of a batch at one step.
 struct LstmStep {
   const LstmView* view = nullptr;
   const LstmView::Batch* batch = nullptr;

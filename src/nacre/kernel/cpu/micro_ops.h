@@ -31,10 +31,11 @@ struct MicroCall {
   // The position of row r is position ? position[r] : first_position + r.
   int64_t first_position = 0;
   const uint32_t* position = nullptr;
-  // used by dropout: the random stream of the step
+  // Dropout uses these to find the random stream of the step.
   uint64_t key = 0;
   uint64_t step = 0;
-  // used by take_max: the argmax rows and the destination of each row; by standardize: the moments
+  // take_max uses these for the argmax rows and the destination of each row, and standardize for
+  // the moments.
   const void* operand = nullptr;
   const uint32_t* dst = nullptr;
 };

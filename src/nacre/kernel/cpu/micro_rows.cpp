@@ -116,7 +116,7 @@ void slice(const MicroCall& c) {
   }
 }
 
-// a_part is the size of a's own last dimension.
+// In this micro-op, a_part is the size of a's own last dimension.
 void pad(const MicroCall& c) {
   const int64_t part = c.micro->a_part, groups = c.a.width / part, total = c.out_width / groups;
   for (int64_t r = 0; r < c.rows; ++r) {

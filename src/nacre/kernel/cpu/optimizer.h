@@ -1,4 +1,4 @@
-// One step of an optimiser over the elements of one parameter, on the CPU.
+// Applies one step of an optimiser to the elements of one parameter, on the CPU.
 #pragma once
 
 #include <cstdint>

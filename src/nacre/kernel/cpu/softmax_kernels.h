@@ -12,8 +12,8 @@ struct SoftmaxRows {
   const int64_t* row_ptr = nullptr;  // rows + 1: entries of each row
   int64_t rows = 0;
   int64_t heads = 1;
-  // one for each entry and head: on entry the scores (softmax) or g (gradient), on return the
-  // result
+  // A number for each entry and head. On entry these are the scores (softmax) or g (gradient); on
+  // return, the result.
   float* values = nullptr;
   const float* y = nullptr;  // used by the gradient only: the softmax
   float* spare = nullptr;

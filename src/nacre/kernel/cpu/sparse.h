@@ -34,7 +34,7 @@ struct RowView {
   Graph graph;
   Direction direction;
   int64_t rows = 0;
-  // The first entry of each row; behind the last row, the number of entries.
+  // The first entry of each row and, behind the last row, the number of entries.
   const int64_t* row_ptr = nullptr;
   const NodeId* col = nullptr;  // the other end of each entry
   // In-CSR position of each entry; null if it is the entry's own number.

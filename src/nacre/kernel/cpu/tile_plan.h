@@ -12,19 +12,19 @@
 
 namespace nacre::cpu {
 
-// largest number of rows of a tile that is multiplied by matrices
+// The largest number of rows of a tile that is multiplied by matrices.
 inline constexpr int64_t kMaxProductRows = 384;
 
 // What a kernel wants from a program besides its stores.
 struct PlanOptions {
   int keep = -1;  // registers that the kernel reads after each tile; -1: none
   int also_keep = -1;
-  // whether the kept registers must be packed rows, because they are multiplied
+  // Whether the kept registers must be packed rows, because they are multiplied.
   bool packed = false;
   // The memory to which register `keep` is written, as packed rows by position. With null, the
   // kernel reads the register wherever the plan puts it.
   float* keep_to = nullptr;
-  // whether the positions of a tile are consecutive (not so for edges by source)
+  // Whether the positions of a tile are consecutive. Those of edges by source are not.
   bool consecutive = true;
 };
 
@@ -47,7 +47,7 @@ struct TilePlan {
 
 TilePlan make_tile_plan(const BoundProgram& program, const PlanOptions& options = {});
 
-// Like scratch_floats(), for plans whose kept registers are also multiplied.
+// Returns what scratch_floats() returns, for plans whose kept registers are also multiplied.
 int64_t product_scratch_floats(const RowProgram& program);
 
 // Packs the matrices that the program multiplies by into `to`, which holds packed_floats(program,

@@ -18,7 +18,7 @@ struct Tile {
   const uint32_t* src = nullptr;
   const uint32_t* dst = nullptr;
   const uint32_t* type = nullptr;
-  // the row at position `first` of the result that the program follows
+  // The row at position `first` of the result that the program follows.
   const float* root = nullptr;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 // Number of rows of the GEMM's register tile; tiles of pairs are multiples of it.
 constexpr int64_t kTileStep = 12;
-// Number of floats of the two tiles (gathered and multiplied), which share the second-level cache
-// with the weights of one type.
+// The number of floats of the two tiles (gathered and multiplied), which share the second-level
+// cache with the weights of one type.
 constexpr int64_t kTileFloats = 3 << 15;
 // Packing the weights pays if those of each type are used by at least this many pairs on average.
 constexpr int64_t kPackPairs = 16;

@@ -13,8 +13,8 @@
 
 namespace nacre::cpu {
 
-// The distinct (row, type) pairs of a view, ordered by (row block, type, row), and their entries.
-// Prepared once.
+// Holds the distinct (row, type) pairs of a view, ordered by (row block, type, row), and their
+// entries. It is prepared once.
 struct TypedView {
   std::shared_ptr<const RowView> view;
   int num_types = 1;
@@ -56,8 +56,8 @@ struct TypedMatmulArgs {
   bool transpose = false;        // false: in = K, out = N, uses w; true: in = N, out = K, uses wᵀ
   float* out = nullptr;          // rows × (transpose ? K : N), overwritten
   Scratch scratch;               // per_thread >= typed_scratch_floats(k, n)
-  // typed_matmul_workspace(...) floats in which w is packed for the GEMM. With null, the product is
-  // slower and gives the same bits.
+  // Memory of typed_matmul_workspace(...) floats, in which w is packed for the GEMM. With null, the
+  // product is slower and gives the same bits.
   float* workspace = nullptr;
 };
 int64_t typed_scratch_floats(int64_t k, int64_t n);

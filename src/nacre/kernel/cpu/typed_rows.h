@@ -11,7 +11,7 @@
 
 namespace nacre::cpu {
 
-// Row numbers sorted by type. Prepared once for each space.
+// Holds row numbers sorted by type. It is prepared once for each space.
 struct RowsByType {
   struct Run {  // consecutive rows of one type, the work of one task
     int32_t type;

@@ -64,7 +64,7 @@ struct HostType<T*> {
 template <class T>
 struct HostType<T* __restrict__> : HostType<T*> {};
 
-// One parameter, as text and as the host passes it.
+// Describes one parameter, as text and as the host passes it.
 struct ParamField {
   std::string_view type, name;
   int bytes;

@@ -1,4 +1,4 @@
-// Parts of text that the writers of row kernels share.
+// Declares texts that the writers of row kernels share.
 #pragma once
 
 #include <algorithm>

@@ -31,7 +31,7 @@ __device__ void leave_sum(double value, double* __restrict__ place) {
 }
 )";
 
-// LANES threads share a row.
+// Counts over the rows of a piece. LANES threads share a row.
 constexpr const char* kRows = R"(
 ${ENTRY} {
   const ScorePiece piece = pieces[blockIdx.x];

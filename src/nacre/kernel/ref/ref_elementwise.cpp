@@ -1,5 +1,5 @@
-// Reference of the operations on single elements: constants, arithmetic with broadcasting,
-// activations and their gradients, dropout.
+// Defines the reference of the operations on single elements: constants, arithmetic with
+// broadcasting, activations and their gradients, dropout.
 #include <cmath>
 
 #include "nacre/dfg/random.h"

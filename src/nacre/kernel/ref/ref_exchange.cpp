@@ -1,4 +1,5 @@
-// Reference of the communication between ranks. Without other ranks, every operation copies.
+// Defines the reference of the communication between ranks. Without other ranks, every operation
+// copies.
 #include <algorithm>
 #include <cstring>
 

@@ -70,7 +70,7 @@ class Writer {
   int64_t rows_;
 };
 
-// One operation to compute, with its operands.
+// Describes one operation to compute, with its operands.
 template <class T>
 struct Call {
   const Node& node;

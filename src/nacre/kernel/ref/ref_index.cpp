@@ -1,5 +1,5 @@
-// Reference of the degrees and of the operations that move rows between spaces along an attribute
-// of the edges.
+// Defines the reference of the degrees and of the operations that move rows between spaces along an
+// attribute of the edges.
 #include <algorithm>
 #include <cmath>
 #include <vector>

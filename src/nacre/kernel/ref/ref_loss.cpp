@@ -1,4 +1,4 @@
-// Reference of log-softmax, the losses and their gradients.
+// Defines the reference of log-softmax, the losses and their gradients.
 #include <algorithm>
 #include <cmath>
 #include <limits>

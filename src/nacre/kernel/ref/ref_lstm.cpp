@@ -1,5 +1,6 @@
-// Reference of the LSTM aggregator: the forward pass, and the backward pass through the steps of
-// each destination separately. Only the operations on gates keep values between the two passes.
+// Defines the reference of the LSTM aggregator: the forward pass, and the backward pass through the
+// steps of each destination separately. Only the operations on gates keep values between the two
+// passes.
 #include <cmath>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// Reference of the products of rows with one matrix, or with one matrix for each edge type.
+// Defines the reference of the products of rows with one matrix, or with one matrix for each edge
+// type.
 #include <vector>
 
 #include "nacre/kernel/ref/ref_impl.h"

@@ -1,4 +1,4 @@
-// Reference of the normalisation over columns (batch norm) and over rows (layer norm).
+// Defines the reference of the normalisation over columns (batch norm) and over rows (layer norm).
 //
 // Both gradients have the same formula. With y = (x − mean)/σ and σ = √(variance + alpha) over the
 // n values of one group, dx = (g − mean(g) − y·mean(g·y))/σ.

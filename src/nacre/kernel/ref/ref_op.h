@@ -9,8 +9,8 @@
 
 namespace nacre::ref {
 
-// A value in memory: rows × row_size elements, of T for f32 values, of int32_t for i32 and of
-// uint8_t for u8.
+// Refers to a value in memory: rows × row_size elements, of T for f32 values, of int32_t for i32
+// and of uint8_t for u8.
 struct ConstView {
   const void* data = nullptr;
   ValueType type;

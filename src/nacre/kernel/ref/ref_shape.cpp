@@ -1,4 +1,4 @@
-// Reference of the operations that cut and join rows, or sum over parts of them.
+// Defines the reference of the operations that cut and join rows, or sum over elements of them.
 #include <algorithm>
 #include <cstring>
 #include <vector>
