@@ -43,7 +43,7 @@ struct ModelOptions {
   std::string norm = "none";     // none, layer or batch; applied after every hidden layer
   // Adds the input of a hidden layer to its output if the widths agree.
   bool residual = false;
-  // number of bases of the relation weights; 0 = no decomposition
+  // The number of bases of the relation weights. With 0, the weights are not decomposed.
   int num_bases = 0;
   int num_edge_types = 0;              // number of edge types of the graph
   bool edge_weighted = false;          // whether the graph has edge weights and the model uses them

@@ -64,10 +64,11 @@ enum class Aggregate : uint8_t { sum, mean, max, mix };
 enum class Sampling : uint8_t {
   none,    // the whole graph in every layer
   blocks,  // all edges of the destinations, but not of the sources, so degrees are inputs
-  // Some edges, with the same probability for all edges of a destination; "edge_scale.<l>" says how
-  // many edges each of them stands for.
+  // The blocks hold some edges, with the same probability for all edges of a destination;
+  // "edge_scale.<l>" says how many edges each of them stands for.
   uniform,
-  // Some edges, where edges of one destination may stand for different numbers of edges.
+  // The blocks hold some edges, and edges of one destination may stand for different numbers of
+  // edges.
   importance,
 };
 

@@ -24,7 +24,7 @@ struct Registry {
   // sessions may still refer to it.
   std::deque<ModelEntry> entries;
   std::map<std::string, const ModelEntry*> models;  // the newest entry of each name
-  // number of the first entries, which come with Nacre
+  // The number of the first entries, which come with Nacre.
   size_t built_in = 0;
 };
 

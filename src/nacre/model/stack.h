@@ -1,5 +1,5 @@
-// The structure that most models share: layers one after another, with normalisation, activation
-// and dropout between them.
+// Builds the structure that most models share: layers one after another, with normalisation,
+// activation and dropout between them.
 #pragma once
 
 #include <functional>
