@@ -1,4 +1,4 @@
-// The only function that the plug-in exports: nacre_mpi_transport().
+// Defines nacre_mpi_transport(), the only function that the plug-in exports.
 //
 // All calls of MPI are made by one thread at a time (MPI_THREAD_SERIALIZED), and apart from the
 // start and the end of MPI none of them waits. So ranks that share cores do not spin while others
