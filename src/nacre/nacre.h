@@ -1,5 +1,5 @@
-// Everything a program needs that uses Nacre as a library: data, models, training, prediction,
-// messages. docs/library.md has a complete program.
+// Includes everything that a program needs that uses Nacre as a library: data, models, training,
+// prediction, messages. docs/library.md has a complete program.
 #pragma once
 
 #include "nacre/base/error.h"           // UserError, RuntimeError
