@@ -1,6 +1,7 @@
-// One step of coarsening: vertices with many edges between them become one vertex of a smaller
-// graph. Clusters are found by label propagation with a bound on their size (Meyerhenke, Sanders,
-// Schulz: SEA 2014), which follows the communities of real graphs better than pairs of vertices do.
+// Makes one step of coarsening: vertices with many edges between them become one vertex of a
+// smaller graph. Clusters are found by label propagation with a bound on their size (Meyerhenke,
+// Sanders, Schulz: SEA 2014), which follows the communities of real graphs better than pairs of
+// vertices do.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace nacre {
 
-// A weighted undirected graph without self loops and parallel edges.
+// Holds a weighted undirected graph without self loops and parallel edges.
 struct Coarse {
   Buffer<int64_t> row_ptr;  // vertices + 1
   Buffer<NodeId> adjacent;
@@ -22,7 +23,7 @@ struct Coarse {
   UndirectedView view() const { return {count(), row_ptr.data(), adjacent.data(), weight.data()}; }
 };
 
-// The cluster of each vertex, numbered from 0 without gaps.
+// Holds the cluster of each vertex. Clusters are numbered from 0 without gaps.
 struct Clusters {
   Buffer<NodeId> of;
   int64_t count = 0;

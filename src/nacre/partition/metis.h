@@ -1,4 +1,5 @@
-// The door to METIS (Karypis, Kumar: SIAM J. Sci. Comput. 20(1), 1998).
+// Calls METIS (Karypis, Kumar: SIAM J. Sci. Comput. 20(1), 1998). Only metis.cpp includes the header
+// of METIS itself.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The methods range and random, which do not look at edges.
+// Implements the methods range and random, which do not look at edges.
 #pragma once
 
 #include <cstdint>

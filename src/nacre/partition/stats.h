@@ -28,7 +28,7 @@ struct PartitionStats {
   int64_t cut_edges = 0;  // edges whose ends are in different parts
   int64_t edges = 0;
   int64_t volume = 0;  // rows that all parts receive for one exchange
-  // parts × parts: edges from the part of the column to the part of the row
+  // A matrix of parts × parts: the edges from the part of the column to the part of the row.
   std::vector<int64_t> between;
   // A matrix of parts × parts: entry (i, j) is the number of rows that part i receives from part j.
   std::vector<int64_t> rows;
