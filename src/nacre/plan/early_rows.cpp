@@ -25,7 +25,7 @@ bool has_free_rows(const Kernel& k) {
   return walks_edges(k.kind) && k.direction == Direction::by_dst;
 }
 
-// One kernel that waits for communication.
+// Judges one kernel that waits for communication.
 class Waiting {
  public:
   Waiting(const Plan& plan, const Blocks& blocks, const Kernel& kernel, std::vector<const Kernel*> calls)

@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// index(x, end) times any number of edge factors.
+// Describes index(x, end) times any number of edge factors.
 struct GatherProduct {
   NodeRef x = -1;
   Attr end = Attr::none;         // src or dst

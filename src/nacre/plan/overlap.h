@@ -16,8 +16,8 @@ void overlap_communication(Plan& plan, const Blocks& blocks);
 // computed before the communication ends.
 std::vector<size_t> ends_of_kernels(const Plan& plan, bool overlap);
 
-// One action of a step: a kernel, one of the two halves of a communication, or one of the two parts
-// of a kernel with early rows.
+// Describes one action of a step: a kernel, one of the two halves of a communication, or one of the
+// two parts of a kernel with early rows.
 struct PlannedAction {
   enum class What : uint8_t { run, start, finish, early, rest };
   size_t kernel = 0;

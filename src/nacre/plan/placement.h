@@ -31,7 +31,7 @@ struct PricedRows {
   PlacementCost cost;
 };
 
-// The choice at one site.
+// Describes the choice at one site.
 struct PlacedSite {
   RankSite site;
   HaloRows rows = HaloRows::late;

@@ -100,7 +100,7 @@ struct Kernel {
   // A second root that the kernel computes in the same pass (argmax; lstm_grad_w; lstm_gates; dot
   // products on edges), or -1.
   NodeRef second = -1;
-  // All nodes of the DFG that are computed here: roots, inlined nodes, tail.
+  // Lists all nodes of the DFG that are computed here: roots, inlined nodes, tail.
   std::vector<NodeRef> nodes;
   std::vector<NodeRef> reads;   // stored values that are read
   std::vector<NodeRef> writes;  // stored values that are written

@@ -58,7 +58,7 @@ struct PlanAnswer {
 class PlanTimer {
  public:
   virtual ~PlanTimer() = default;
-  // Both return measured seconds, or a negative number if the plan does not fit into memory.
+  // Return measured seconds, or a negative number if the plan does not fit into memory.
   virtual double kernel(const Plan& plan, size_t kernel) = 0;
   virtual double step(const Plan& plan) = 0;
 };

@@ -41,8 +41,8 @@ struct SearchOptions {
   // far memory in the cost model.
   double link_bytes_per_second = 0;
   int64_t memory_limit = 0;  // bytes that the values of a step may take; 0 if there is no limit
-  // bytes that the values of a step may take in plans that keep what could be computed again; 0
-  // means any number
+  // The bytes that the values of a step may take in plans that keep what could be computed again; 0
+  // means any number.
   int64_t keep_limit = 0;
   // What a byte costs, both of the step's peak and of the orders that its kernels walk. Of plans
   // that take about equally long, the smaller one is wanted.

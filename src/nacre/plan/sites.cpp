@@ -22,8 +22,8 @@ bool all_scalars(const Dfg& dfg, const std::vector<NodeRef>& factors) {
   return std::all_of(factors.begin(), factors.end(), [&](NodeRef f) { return dfg[f].type.row_size() == 1; });
 }
 
-// rows · Σ over edges of factors · x[gather]: a weighted sum of neighbours, whichever way it
-// points.
+// Describes rows · Σ over edges of factors · x[gather], which is a weighted sum of neighbours,
+// whichever way it points.
 struct Aggregation {
   NodeRef x = -1;
   Attr gather = Attr::none, reduce = Attr::none;

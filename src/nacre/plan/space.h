@@ -18,7 +18,7 @@ struct SpaceGroup {
   std::string name;  // as in Candidate::group
   int64_t options = 0;
   int64_t timed = 0;  // options that were told apart by timing
-  // the number of options that each rule left out; every option but the chosen one counts once
+  // The number of options that each rule left out. Every option but the chosen one counts once.
   std::map<std::string, int64_t> left_out;
 };
 
