@@ -51,7 +51,7 @@ struct PhaseRecord {
 struct RunRecord {
   std::string name;    // last part of the folder's path
   std::string folder;  // path of the folder as the user gave it
-  // Settings: the path in config.json and the value, for example "model.layers" and "2".
+  // Settings: each has the path in config.json and the value, for example "model.layers" and "2".
   std::vector<std::pair<std::string, std::string>> settings;
   // Results: the key and the JSON text from result.json. The list is empty if the run was
   // interrupted, or if it is older than that file.

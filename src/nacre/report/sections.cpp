@@ -48,8 +48,8 @@ std::string run_columns(const RunRecords& runs, const char* first) {
   return "<thead><tr>" + head + "</tr></thead>";
 }
 
-// One row of the main figures: a key of result.json and, for runs without that key, a key of
-// config.json.
+// Describes one row of the main figures: a key of result.json and, for runs without that key, a key
+// of config.json.
 struct ResultRow {
   const char* title;
   const char* key;
