@@ -22,7 +22,7 @@ struct Hop {
   int64_t num_src = 0;
   int64_t num_edges = 0;
   Pooled<int64_t> row_ptr;  // num_dst + 1
-  // At least num_edges positions in the full graph, ascending within a destination.
+  // Holds at least num_edges positions in the full graph, ascending within a destination.
   Pooled<int64_t> edges;
   Pooled<float> scale;     // scale of each edge; empty if every edge stands for itself
   Pooled<NodeId> sources;  // source of each edge: its original id, after insert() its local one

@@ -24,15 +24,15 @@ struct SampleOptions {
   // For each hop, the one next to the seeds first, as in PyG: the number of edges that each vertex
   // draws or, for the sampler `layer`, the number of vertices that the hop draws. -1: all.
   std::vector<int> fanout;
-  // Instead of fanout, for each hop and edge type (neighbor, typed graphs): [hop][type]. 0: no edge
-  // of that type.
+  // Instead of fanout, the numbers for each hop and edge type (neighbor, typed graphs):
+  // [hop][type]. With 0, no edge of that type is drawn.
   std::vector<std::vector<int>> type_fanout;
   bool replace = false;   // whether an edge may be drawn more than once
   bool weighted = false;  // whether edges are drawn by their weights instead of uniformly
   int64_t budget = 0;     // saint: vertices (or edges, or roots of walks) drawn for a subgraph
   int walk_length = 2;    // saint_walk
-  // saint: number of subgraphs drawn beforehand to estimate how often each vertex and each edge is
-  // drawn.
+  // For saint: the number of subgraphs that are drawn beforehand to estimate how often each vertex
+  // and each edge is drawn.
   int64_t norm_samples = 50;
   uint64_t seed = 0;
 };
