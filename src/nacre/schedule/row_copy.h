@@ -6,9 +6,9 @@
 
 namespace nacre {
 
-// Like memcpy(), but writes past the caches if the processor can: cache lines that are overwritten
-// as a whole are not read first. Other threads may read the copy after this thread has called
-// finish_copies().
+// Copies bytes as memcpy() does, but past the caches if the processor can: cache lines that are
+// overwritten as a whole are not read first. Other threads may read the copy after this thread has
+// called finish_copies().
 void copy_past_caches(char* to, const char* from, size_t bytes);
 void finish_copies();
 

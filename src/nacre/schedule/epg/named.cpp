@@ -215,7 +215,8 @@ LowerBound bound_of_all(const ExecutionPlanGraph& graph, const AllPlacings& all)
     if (!found || bound.seconds < least.seconds) least = bound;
     found = true;
   }
-  // Both are true bounds. The search for weights of the units may end closer to the best for one.
+  // Both `least` and `whole` are true bounds, so the larger one counts. The search for weights of
+  // the units may come closer to the best weights for one of them.
   const LowerBound whole = lower_bound(graph, all);
   return whole.seconds > least.seconds ? whole : least;
 }
