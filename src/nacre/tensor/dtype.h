@@ -1,4 +1,4 @@
-// Element types of tensors and of files.
+// Names the element types of tensors and of files.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ class Tensor {
   int64_t rows() const { return shape_.empty() ? 1 : shape_[0]; }
   int64_t size() const { return size_; }  // number of elements
   int64_t bytes() const { return size_ * dtype_size(dtype_); }
-  // number of elements in a row
+  // Returns the number of elements in a row.
   int64_t row_size() const { return rows() == 0 ? 0 : size_ / rows(); }
   bool empty() const { return size_ == 0; }
   bool defined() const { return data_ != nullptr; }
