@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// Rates of a disk, in bytes per second.
+// Holds rates of a disk, in bytes per second.
 struct DiskRates {
   double pages = 0;  // reads of single pages at random places
   double runs = 0;   // reads of long runs

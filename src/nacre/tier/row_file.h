@@ -1,4 +1,4 @@
-// RowFile: a file with rows of a table, opened for reading past the page cache.
+// RowFile: opens a file with rows of a table for reading past the page cache.
 #pragma once
 
 #include <sys/stat.h>
