@@ -22,7 +22,7 @@ constexpr int64_t kMiB = 1 << 20;
 // allocators keep.
 constexpr int64_t kProgram = 56 * kMiB;
 constexpr int64_t kPerThread = kMiB;
-// Pages of the files of the program and its libraries, which held_memory() leaves out.
+// Counts pages of the files of the program and its libraries, which held_memory() leaves out.
 constexpr int64_t kProgramFiles = 12 * kMiB;
 // Parameters of fewer bytes are not refused by themselves; the bill counts them later.
 constexpr double kManyParameterBytes = 64.0 * kMiB;

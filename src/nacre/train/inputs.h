@@ -1,4 +1,4 @@
-// The inputs of a model: the features of the vertices, of one kind or of several.
+// Gives models their inputs: the features of the vertices, of one kind or of several.
 #pragma once
 
 #include <string>

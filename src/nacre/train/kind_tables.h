@@ -29,7 +29,7 @@ struct KindTable {
   int64_t bytes() const { return vertices * width * 4; }
 };
 
-// The vertices of a batch by their kinds.
+// Holds the vertices of a batch by their kinds.
 struct KindBatch {
   std::shared_ptr<const KindRows> places;  // for each kind, the rows of its vertices in v0
   std::vector<Array<NodeId>> rows;         // rows of its table, in the same order, by kind

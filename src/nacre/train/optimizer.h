@@ -48,7 +48,7 @@ class OptimizerState {
   Tensor tracks_;
 };
 
-// The learning rate as a function of the epoch.
+// Gives the learning rate as a function of the epoch.
 struct ScheduleOptions {
   std::string name = "constant";  // constant, step, cosine, linear or plateau
   int warmup = 0;                 // number of epochs of linear growth from 0

@@ -20,7 +20,7 @@
 
 namespace nacre {
 
-// Everything that the session of a rank is made from.
+// Holds everything that the session of a rank is made from.
 struct RankSetup {
   const RunData& run;          // data of the whole graph, which must outlive the rank
   const Partition& partition;  // the part of each rank; it must outlive the rank
@@ -105,7 +105,8 @@ class RankSession {
   // this together, because some of these values depend on rows of other ranks.
   void start();
 
-  // Each of the following functions waits for the other ranks.
+  // Each of the functions from here to predict() waits for the other ranks.
+  //
   // Runs a step. If `timed`, every kernel is timed by itself, and the step takes longer.
   void step(int64_t step, double lr, bool timed = false);
   // Replaces this rank's weights by those of rank 0.

@@ -22,7 +22,7 @@ struct Scored {
 
 bool better(const Scored& a, const Scored& b) { return a.score > b.score || (a.score == b.score && a.item < b.item); }
 
-// The best k items so far, with the worst of them on top.
+// Keeps the best k items so far, with the worst of them on top.
 class Best {
  public:
   explicit Best(int64_t k) : k_(static_cast<size_t>(k)) {}
@@ -67,7 +67,7 @@ class Best {
   std::vector<Scored> heap_;
 };
 
-// The rows of the items, packed block by block for the products, once for all users.
+// Holds the rows of the items, packed block by block for the products, once for all users.
 struct PackedItems {
   int64_t num_items;
   int64_t width;

@@ -19,7 +19,7 @@
 
 namespace nacre {
 
-// Row-major embeddings of users and items.
+// Refers to row-major embeddings of users and items.
 struct Embeddings {
   const float* users = nullptr;
   const float* items = nullptr;
@@ -43,7 +43,7 @@ struct RankingScores {
 };
 RankingScores score_ranking(const Embeddings& embeddings, const UserItems& taken, const UserItems& held, int64_t k);
 
-// A ranking metric, for example "recall@20" or "ndcg@10".
+// Names a ranking metric, for example "recall@20" or "ndcg@10".
 struct RankingMetric {
   bool ndcg = false;
   int64_t k = 20;

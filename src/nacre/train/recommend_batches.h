@@ -1,5 +1,5 @@
-// The training data of a recommender: which user took which items, and batches of triples (user,
-// item taken, item not taken).
+// Makes the training data of a recommender: which user took which items, and batches of triples
+// (user, item taken, item not taken).
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ constexpr TypeName kTypes[] = {{DType::f32, "F32"}, {DType::f64, "F64"}, {DType:
   throw UserError(path, "is not a valid safetensors file: " + what);
 }
 
-// One entry of the header, with its place in the data.
+// Describes one entry of the header, with its place in the data.
 struct Entry {
   std::string name;
   DType dtype = DType::f32;
@@ -91,7 +91,7 @@ ordered_json read_header(const std::string& path, std::ifstream& file, uint64_t 
   return header;
 }
 
-// A file whose header has been read and checked.
+// Holds a file whose header has been read and checked.
 struct Opened {
   std::ifstream file;
   uint64_t data_begin = 0;

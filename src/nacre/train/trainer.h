@@ -1,4 +1,4 @@
-// The training loop: epochs, evaluation, early stopping, checkpoints and metrics.
+// Runs the training loop: epochs, evaluation, early stopping, checkpoints and metrics.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-// The results of an epoch.
+// Holds the results of an epoch.
 struct EpochReport {
   int epoch = 0;    // number of epochs done in total, this one included
   double loss = 0;  // mean over the steps of the epoch
