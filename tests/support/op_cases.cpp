@@ -243,8 +243,8 @@ void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   out.push_back({{Op::join_rows}, "join_rows_of_one", [=](Net& n) {
                    return join(n, {n.op(Op::tanh, {n.param(r(1, {sizes.heads, sizes.depth}))})}, 1);
                  }});
-  // Several kinds of vertices: projected features of different widths, with and without a bias, and
-  // learned rows.
+  // These cases have several kinds of vertices: projected features of different widths, with and
+  // without a bias, and learned rows.
   out.push_back({{Op::join_rows}, "join_rows_of_products", [=](Net& n) {
                    const NodeRef first = n.op(Op::add, {n.linear(n.input(r(300, {other})), wide), n.param(p({wide}))});
                    const NodeRef second = n.linear(n.input(r(70, {wide})), wide);
@@ -308,7 +308,7 @@ void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
                    const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
                    return n.op(Op::bce, {x, target, n.input(v(1))}, 0.2);
                  }});
-  // Here the gradient that comes into a loss is not 1.
+  // In this case, the gradient that comes into a loss is not 1.
   out.push_back({{Op::nll, Op::bce, Op::l2}, "losses_weighted", [s](Net& n) {
                    const NodeRef x = n.param(v(1, {s.wide}));
                    const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));

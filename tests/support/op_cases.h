@@ -52,14 +52,14 @@ using Build = std::function<NodeRef(Net&)>;
 
 inline ValueType v(int layer, Dims dims = {}) { return {Space::vertex(layer), std::move(dims)}; }
 inline ValueType e(int layer, Dims dims = {}) { return {Space::edge(layer), std::move(dims)}; }
-// The spaces of pairs of a source, or of a destination, and an edge type.
+// Return the spaces of pairs of a source, or of a destination, and an edge type.
 inline ValueType s(int layer, Dims dims = {}) { return {Space::pair_src(layer), std::move(dims)}; }
 inline ValueType d(int layer, Dims dims = {}) { return {Space::pair_dst(layer), std::move(dims)}; }
 inline ValueType t(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 inline ValueType p(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
-// The space of the vertices of one kind.
+// Returns the space of the vertices of one kind.
 inline ValueType k(int64_t kind, Dims dims = {}) { return {Space::of_kind(kind), std::move(dims)}; }
-// The space of `count` rows.
+// Returns the space of `count` rows.
 inline ValueType r(int64_t count, Dims dims = {}) { return {Space::rows(count), std::move(dims)}; }
 inline ValueType as(DType dtype, ValueType type) {
   type.dtype = dtype;

@@ -100,7 +100,7 @@ void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Binding
 // Returns the error of the whole vector, ‖got − want‖ / ‖want‖. A small number is added to the
 // denominator, because sums that cancel to zero still have the rounding errors of their terms.
 double relative_error(const std::vector<float>& got, const std::vector<double>& want);
-// Expects an error that f32 arithmetic explains.
+// Expects an error no larger than f32 arithmetic explains.
 void expect_close(const std::vector<float>& got, const std::vector<double>& want, const std::string& what,
                   double tolerance = 2e-5);
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);

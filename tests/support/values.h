@@ -1,4 +1,4 @@
-// Random values for the leaves of a DFG.
+// Draws random values for the leaves of a DFG.
 #pragma once
 
 #include <cstdint>

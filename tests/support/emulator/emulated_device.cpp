@@ -31,7 +31,7 @@ thread_local const Device* beside = nullptr;  // the device whose second stream 
 // The number of multiprocessors of the parts that are open, as the driver counts them.
 std::atomic<int> taken_multiprocessors{0};
 
-// Some of the multiprocessors, while a device has them. The driver gives out groups of eight.
+// Takes some of the multiprocessors, while a device has them. The driver gives out groups of eight.
 class TakenPart {
  public:
   explicit TakenPart(int multiprocessors) : count_((multiprocessors + 7) / 8 * 8) {
@@ -201,7 +201,8 @@ class EmulatedDevice final : public Device {
     stream_.synchronize();
     failure_->check();
   }
-  // All memory is that of the process. With NACRE_EMULATOR_PEERS=0 devices deny it.
+  // Every device could reach all memory, which is that of the process. With NACRE_EMULATOR_PEERS=0
+  // devices say that they cannot.
   bool reaches(const Device& other) override { return &other == this || Settings::get().peers(); }
 
  private:

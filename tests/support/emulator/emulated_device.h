@@ -1,4 +1,4 @@
-// An implementation of device.h without a GPU.
+// Implements device.h without a GPU.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Loaded images and their kernels.
+// Loads images and finds their kernels.
 #pragma once
 
 #include <map>

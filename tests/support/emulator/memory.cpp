@@ -50,7 +50,7 @@ void check_end(const char* memory, int64_t asked, int64_t bytes) {
   }
 }
 
-// Blocks by address, with their sizes.
+// Holds all blocks by their addresses, with their sizes.
 struct Blocks {
   std::mutex mutex;
   std::map<uintptr_t, int64_t> blocks;

@@ -30,7 +30,7 @@ class SharedRaces {
   std::string touch(int thread, int64_t at, int64_t bytes, Access access);
 
  private:
-  // One access of a word of four bytes.
+  // Notes one access of a word of four bytes.
   struct Mark {
     uint32_t epoch = 0;  // number of block barriers before the access
     uint32_t clock = 0;  // the thread's own time, which __syncwarp() advances

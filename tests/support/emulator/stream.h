@@ -15,7 +15,7 @@ namespace nacre::emulator {
 
 using Work = std::function<void(BlockRunner&)>;
 
-// A point in a stream.
+// Stands for a point in a stream.
 class Event {
  public:
   void pass();
