@@ -1,5 +1,5 @@
-// Calls METIS (Karypis, Kumar: SIAM J. Sci. Comput. 20(1), 1998). Only metis.cpp includes the header
-// of METIS itself.
+// Calls METIS (Karypis, Kumar: SIAM J. Sci. Comput. 20(1), 1998). Only metis.cpp includes the
+// header of METIS itself.
 #pragma once
 
 #include <cstdint>
