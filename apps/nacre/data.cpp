@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "data_work.h"
 #include "matters.h"
+#include "nacre/tensor/feature_types.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -49,8 +50,7 @@ void add_convert(Command data) {
       .show_default()
       .group("Conversion");
   command.add_option("--feature-dtype", c->feature_dtype, "how features are stored: f32, bf16 or f16")
-      .one_of("element type", {"f32", "bf16", "f16"},
-              {{"float32", "f32"}, {"fp32", "f32"}, {"float16", "f16"}, {"fp16", "f16"}, {"bfloat16", "bf16"}})
+      .one_of("element type", feature_type_names(), float_synonyms())
       .show_default()
       .group("Conversion");
   command.callback([c, command] {

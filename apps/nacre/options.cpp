@@ -21,6 +21,7 @@
 #include "nacre/model/model_file.h"
 #include "nacre/plan/passes.h"
 #include "nacre/schedule/epg/named.h"
+#include "nacre/tensor/feature_types.h"
 #include "nacre/train/device.h"
 #include "nacre/train/rank_devices.h"
 #include "terminal_log.h"
@@ -278,8 +279,7 @@ static std::string precisions(const std::string& text) {
   std::vector<std::string> names = precision_names();
   names.emplace_back(kAutomaticPrecision);
   for (const std::string& name : split_list(text)) {
-    list += (list.empty() ? "" : ",") + choose_name("--precision", "precision", name, names,
-                                                    {{"fp32", "f32"}, {"float32", "f32"}, {"bfloat16", "bf16"}});
+    list += (list.empty() ? "" : ",") + choose_name("--precision", "precision", name, names, float_synonyms());
   }
   return list;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "nacre/place/placement.h"
+#include "nacre/tensor/feature_types.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -62,7 +63,7 @@ void add_feature_options(Command command, RunConfig& c) {
   add(command
           .add_option("--feature-type", c.features.type,
                       "type that features are stored in: f32, or bf16 and f16, which take half the memory")
-          .one_of("type", {"f32", "bf16", "f16"}, {{"float32", "f32"}, {"bfloat16", "bf16"}, {"float16", "f16"}})
+          .one_of("type", feature_type_names(), float_synonyms())
           .show_default());
   add(command.add_call(
       "--host-budget", [&c](const std::string& text) { c.host_budget = parse_size("--host-budget", text); },

@@ -22,6 +22,7 @@ TEST(Names, AreFoundInAnyCapitals) {
   const std::vector<Synonym> synonyms = {{"ladies", "layer"}};
   EXPECT_EQ(find_name("Layer", known, synonyms), "layer");
   EXPECT_EQ(find_name("LADIES", known, synonyms), "layer");
+  EXPECT_EQ(find_name("ladies", {"neighbor"}, synonyms), std::nullopt) << "a synonym of a name that cannot be chosen";
   EXPECT_EQ(find_name("saint_walk", known, synonyms), "saint-walk");
   EXPECT_EQ(find_name("Micro-F1", known, synonyms), "micro_f1");
   EXPECT_EQ(find_name("", known, synonyms), std::nullopt);

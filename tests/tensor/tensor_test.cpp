@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "nacre/tensor/feature_types.h"
+
 namespace nacre {
 namespace {
 
@@ -16,6 +18,14 @@ TEST(DTypes, ReadBackByName) {
   EXPECT_EQ(dtype_size(DType::bf16), 2);
   EXPECT_THROW(parse_dtype("float"), UserError);
   EXPECT_THROW(parse_dtype(""), UserError);
+}
+
+TEST(DTypes, ThoseOfFeaturesHaveSynonyms) {
+  for (const std::string& name : feature_type_names()) EXPECT_EQ(dtype_name(parse_feature_type("--type", name)), name);
+  EXPECT_THROW(parse_feature_type("--type", "f64"), UserError);
+  for (const Synonym& s : float_synonyms()) {
+    EXPECT_EQ(find_name(s.said, feature_type_names(), float_synonyms()), s.meant);
+  }
 }
 
 TEST(Shapes, CountAndPrint) {

@@ -85,7 +85,7 @@ std::optional<std::string> find_name(const std::string& given, const std::vector
     if (plain(name) == said && !said.empty()) return name;
   }
   for (const Synonym& s : synonyms) {
-    if (plain(s.said) == said) return s.meant;
+    if (plain(s.said) == said && std::ranges::find(known, s.meant) != known.end()) return s.meant;
   }
   return std::nullopt;
 }

@@ -28,7 +28,8 @@ std::string nearest_name(const std::string& given, const std::vector<std::string
 // Returns the remedy for a name that is not in `known`: "did you mean 'gcn'? choose gat or gcn".
 std::string suggest(const std::string& given, const std::vector<std::string>& known);
 
-// Returns the name in `known` that `given` stands for, or nothing.
+// Returns the name in `known` that `given` stands for, or nothing. Synonyms of other names do not
+// count.
 std::optional<std::string> find_name(const std::string& given, const std::vector<std::string>& known,
                                      const std::vector<Synonym>& synonyms = {});
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <string>
 
-#include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
+#include "nacre/tensor/feature_types.h"
 #include "nacre/tensor/narrow_floats.h"
 
 namespace nacre::native {
@@ -25,10 +25,8 @@ std::string_view float_name(Element element) {
 }
 
 Element parse_float(std::string_view name) {
-  for (const Element element : {Element::f32, Element::bf16, Element::f16}) {
-    if (name == float_name(element)) return element;
-  }
-  throw UserError("--feature-dtype", "unknown type '" + std::string(name) + "'", "choose f32, bf16 or f16");
+  const DType type = parse_feature_type("--feature-dtype", name);
+  return type == DType::bf16 ? Element::bf16 : type == DType::f16 ? Element::f16 : Element::f32;
 }
 
 float widen(Element element, uint16_t bits) { return nacre::widen(type_of(element), bits); }

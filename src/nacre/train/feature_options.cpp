@@ -8,6 +8,7 @@
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/place/placement.h"
+#include "nacre/tensor/feature_types.h"
 #include "nacre/tensor/narrow_floats.h"
 #include "nacre/train/near_sampling.h"
 #include "nacre/train/room.h"
@@ -28,12 +29,7 @@ Tensor widened(const Tensor& table) {
 
 }  // namespace
 
-DType feature_type(const std::string& name) {
-  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-    if (dtype_name(type) == name) return type;
-  }
-  throw UserError("--feature-type", "unknown type '" + name + "'", "choose f32, bf16 or f16");
-}
+DType feature_type(const std::string& name) { return parse_feature_type("--feature-type", name); }
 
 namespace {
 
