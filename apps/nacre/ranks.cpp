@@ -117,12 +117,22 @@ void say_ranks(VertexModel& session, bool json) {
   }
 }
 
+namespace {
+
+// Prints why this process ends. Ranks after the first have no log, so the text does not go there.
+void say_last_words(const std::string& why) {
+  std::fprintf(stderr, "nacre: %s\n", printable(why).c_str());
+  std::fflush(stderr);
+}
+
+}  // namespace
+
 void run_launched(double timeout, const std::function<void(MpiRanks*)>& body) {
   if (!launched_by_mpi()) return body(nullptr);
   // A wrong --comm-timeout is refused later, by all processes together, so MPI starts with the
   // default instead.
   const double wait = timeout > 0 && timeout < kLongTimeout ? timeout : kCommTimeout;
-  MpiRanks processes(wait);
+  MpiRanks processes(wait, say_last_words);
   processes.promise_to_exit(kEndLimit);
   std::optional<Interrupted> interrupted;
   if (processes.rank() > 0) {
@@ -143,8 +153,7 @@ void run_launched(double timeout, const std::function<void(MpiRanks*)>& body) {
         },
         wait);
   } catch (const std::exception& error) {
-    if (processes.tells(error)) std::fprintf(stderr, "nacre: %s\n", printable(error.what()).c_str());
-    std::fflush(stderr);
+    if (processes.tells(error)) say_last_words(error.what());
     processes.end_all(dynamic_cast<const UserError*>(&error) != nullptr ? 2 : 1);
   }
   if (interrupted) throw Interrupted(*interrupted);

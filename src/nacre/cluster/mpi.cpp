@@ -41,14 +41,14 @@ std::optional<int> launched_size() {
   return std::nullopt;
 }
 
-std::unique_ptr<Transport> open_transport(double timeout) {
+std::unique_ptr<Transport> open_transport(double timeout, LastWords last_words) {
   const PluginFunction found = open_plugin_function(kMpiPluginFile, kMpiPluginEntry);
   if (found.address == nullptr) {
     throw UserError("MPI", found.path.empty() ? "this build has no MPI plug-in" : found.why,
                     "install Open MPI (libopenmpi-dev) and build again, or start the program without mpirun");
   }
   try {
-    std::unique_ptr<Transport> transport(reinterpret_cast<MpiPluginEntry>(found.address)(kMpiAbi, timeout));
+    std::unique_ptr<Transport> transport(reinterpret_cast<MpiPluginEntry>(found.address)(kMpiAbi, timeout, last_words));
     if (transport == nullptr) throw UserError("MPI", found.path + " belongs to another version of nacre");
     return transport;
   } catch (const TransportError& error) {
@@ -65,7 +65,8 @@ bool launched_by_mpi() {
   return std::getenv("PMIX_NAMESPACE") != nullptr && number("PMIX_RANK") && std::getenv("SLURM_JOB_ID") == nullptr;
 }
 
-MpiRanks::MpiRanks(double timeout) : hub_(std::make_shared<PacketHub>(open_transport(timeout))) {
+MpiRanks::MpiRanks(double timeout, LastWords last_words)
+    : hub_(std::make_shared<PacketHub>(open_transport(timeout, last_words))) {
   const int expected = launched_size().value_or(size());
   if (expected != size()) {
     throw UserError(

@@ -17,7 +17,9 @@
 #include <memory>
 #include <vector>
 
+#include "nacre/base/log.h"
 #include "nacre/cluster/communicator.h"
+#include "nacre/cluster/mpi_abi.h"
 
 namespace nacre {
 
@@ -33,9 +35,9 @@ bool launched_by_mpi();
 class MpiRanks {
  public:
   // Starts MPI. Throws UserError if the plug-in is missing, or if the launcher belongs to another
-  // MPI. `timeout` is in seconds. If other processes do not answer for this long, the function ends
-  // the process.
-  explicit MpiRanks(double timeout = kCommTimeout);
+  // MPI. `timeout` is in seconds. If other processes do not answer for this long while MPI starts
+  // or ends, this process calls last_words() and ends.
+  explicit MpiRanks(double timeout = kCommTimeout, LastWords last_words = log_warning);
   // If close() was not called, MPI is left as it is: other ranks may have failed, and the end of
   // MPI would wait for them.
   ~MpiRanks();

@@ -4,6 +4,7 @@
 // start and the end of MPI none of them waits. So ranks that share cores do not spin while others
 // have work to do, and a rank that is dead or stopped blocks nobody.
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
 
@@ -102,7 +103,7 @@ struct Transfer {
 
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(MPI_Comm comm) : comm_(comm) {
+  MpiTransport(MPI_Comm comm, LastWords last_words) : comm_(comm), last_words_(last_words) {
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);
     outgoing_.resize(size_);
@@ -178,6 +179,7 @@ class MpiTransport final : public Transport {
   }
 
   MPI_Comm comm_;
+  LastWords last_words_;
   int rank_ = 0, size_ = 1;
   Neighbours neighbours_;
   std::vector<std::deque<Transfer>> outgoing_, incoming_;  // transfers of each peer, in order
@@ -198,9 +200,9 @@ void MpiTransport::close(double exits_within) {
     // If a rank before this one has ended, it has printed the message already, or MPI ended there
     // as it should. In both cases the launcher or the system ends the other processes.
     if (too_long && neighbours_.gone_before()) return;
-    std::fprintf(stderr, "nacre: %s has not ended within %g s after the end of the run\n",
-                 too_long ? ("rank " + std::to_string(seen) + ": it").c_str() : "MPI: one of the processes",
-                 too_long ? kStoppedLimit : kCloseLimit);
+    last_words_(fmt::format("{} has not ended within {:g} s after the end of the run",
+                            too_long ? fmt::format("rank {}: it", seen) : "MPI: one of the processes",
+                            too_long ? kStoppedLimit : kCloseLimit));
     end_all(1);
   });
   MPI_Comm_free(&comm_);
@@ -225,7 +227,7 @@ void MpiTransport::end_all(int code) {
 
 }  // namespace
 
-Transport* start(double timeout) {
+Transport* start(double timeout, LastWords last_words) {
   // The components of Open MPI are libraries of their own, which look for the symbols of Open MPI
   // in the whole process. So its symbols are made visible to them.
   Dl_info info;
@@ -240,9 +242,8 @@ Transport* start(double timeout) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const double limit = timeout + kStartLimit;
   const double later = rank != nullptr ? kBetweenRanks * std::atoi(rank) : 0;
-  const Watchdog watchdog(limit + later, [limit](double) {
-    std::fprintf(stderr, "nacre: MPI: the processes have not met within %g s; one of them does not answer\n", limit);
-    std::fflush(stderr);
+  const Watchdog watchdog(limit + later, [limit, last_words](double) {
+    last_words(fmt::format("MPI: the processes have not met within {:g} s; one of them does not answer", limit));
     _exit(1);
   });
   int provided = 0;
@@ -251,13 +252,14 @@ Transport* start(double timeout) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), -1, "MPI_Comm_dup");
-  return new MpiTransport(comm);
+  return new MpiTransport(comm, last_words);
 }
 
 }  // namespace nacre::mpi
 
-extern "C" __attribute__((visibility("default"))) nacre::Transport* nacre_mpi_transport(int abi, double timeout);
+extern "C" __attribute__((visibility("default"))) nacre::Transport* nacre_mpi_transport(int abi, double timeout,
+                                                                                        nacre::LastWords last_words);
 
-nacre::Transport* nacre_mpi_transport(int abi, double timeout) {
-  return abi == nacre::kMpiAbi ? nacre::mpi::start(timeout) : nullptr;
+nacre::Transport* nacre_mpi_transport(int abi, double timeout, nacre::LastWords last_words) {
+  return abi == nacre::kMpiAbi ? nacre::mpi::start(timeout, last_words) : nullptr;
 }
