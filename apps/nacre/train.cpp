@@ -116,7 +116,7 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
   for (const uint64_t seed : c.seeds) {
     log_info(fmt::format("seed {}", seed));
     c.config.seed = seed;
-    c.trainer.run_folder = parent.empty() ? "" : fmt::format("{}/seed-{}", parent, seed);
+    c.trainer.run_folder = parent.empty() ? "" : folder_of_seed(parent, seed);
     const TrainOutcome outcome = train_vertices(c, dataset, plan, account);
     metric = outcome.metric;
     runs.push_back(nlohmann::ordered_json::parse(outcome.json));
