@@ -1,8 +1,6 @@
 // Tests of what the plug-in does without a GPU: it opens, compiles, and says what is missing.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "device/gpu.h"
@@ -11,6 +9,7 @@
 #include "nacre/base/pending_file.h"
 #include "nacre/device/image.h"
 #include "nacre/kernel/cuda/partition.h"
+#include "support/cache_folder.h"
 
 namespace nacre::test {
 namespace {
@@ -144,23 +143,8 @@ class CountingPlugin final : public DevicePlugin {
 
 class KernelCacheTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = (fs::temp_directory_path() / ("nacre_kernels_" + std::to_string(getpid()))).string();
-    fs::remove_all(folder_);
-    if (const char* old = std::getenv("NACRE_CACHE")) old_ = old;
-    setenv("NACRE_CACHE", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    if (old_.empty()) {
-      unsetenv("NACRE_CACHE");
-    } else {
-      setenv("NACRE_CACHE", old_.c_str(), 1);
-    }
-    fs::remove_all(folder_);
-  }
-
-  std::string folder_;
-  std::string old_;
+  const CacheFolder cache_;
+  const std::string folder_ = cache_.path() / "kernels";
 };
 
 TEST_F(KernelCacheTest, CompilesOncePerContent) {
@@ -183,7 +167,7 @@ TEST_F(KernelCacheTest, CompilesOncePerContent) {
 TEST_F(KernelCacheTest, ADamagedFileIsCompiledAgain) {
   CountingPlugin plugin;
   compile_cached(plugin, "source", "name", 90);
-  for (const auto& file : fs::directory_iterator(folder_ + "/kernels")) fs::resize_file(file.path(), 20);
+  for (const auto& file : fs::directory_iterator(folder_)) fs::resize_file(file.path(), 20);
   EXPECT_EQ(compile_cached(plugin, "source", "name", 90), "image 90 of source");
   EXPECT_EQ(plugin.compiled, 2);
 }
@@ -192,7 +176,7 @@ TEST_F(KernelCacheTest, AnImageIsReplacedWhenItIsCompiledAgain) {
   CountingPlugin plugin;
   compile_cached(plugin, "source", "name", 90);
   // The image has the right checksum, but it is not what the compiler makes.
-  write_cached(folder_ + "/kernels", "one\nsm_90\nsource", "spoilt");
+  write_cached(folder_, "one\nsm_90\nsource", "spoilt");
   EXPECT_EQ(compile_cached(plugin, "source", "name", 90), "spoilt");
   EXPECT_EQ(compile_again(plugin, "source", "name", 90), "image 90 of source");
   EXPECT_EQ(plugin.compiled, 2);

@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <set>
 
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/partition/stats.h"
+#include "support/cache_folder.h"
 #include "support/random_graphs.h"
 #include "support/rng.h"
 
@@ -156,9 +155,7 @@ TEST(Partition, RefusesUnusableShares) {
 }
 
 TEST(Partition, IsKeptInTheCache) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "nacre-partition-cache";
-  std::filesystem::remove_all(folder);
-  setenv("NACRE_CACHE", folder.c_str(), 1);
+  const CacheFolder cache;
   const Graph graph = random_graph(500, 3000, 6);
   const std::vector<double> shares = {1, 2};
   PartitionOptions options = with(PartitionMethod::metis);
@@ -177,8 +174,6 @@ TEST(Partition, IsKeptInTheCache) {
     EXPECT_FALSE(partition_graph(graph, shares, other).cached);
   }
   EXPECT_FALSE(partition_graph(random_graph(500, 3000, 7), shares, options).cached);
-  unsetenv("NACRE_CACHE");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -3,15 +3,12 @@
 #include "nacre/plan/policy.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 
 #include "nacre/base/error.h"
 #include "nacre/base/pending_file.h"
 #include "plan/devices.h"
 #include "plan/plans.h"
+#include "support/cache_folder.h"
 
 namespace nacre::test {
 namespace {
@@ -53,17 +50,6 @@ class FastIfDivided : public PlanTimer {
 
 class Policy : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("nacre-policy-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    if (const char* before = std::getenv("NACRE_CACHE")) before_ = before;
-    ::setenv("NACRE_CACHE", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    before_.empty() ? ::unsetenv("NACRE_CACHE") : ::setenv("NACRE_CACHE", before_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
-
   PlanAnswer answer(const Blocks& blocks, PlanRequest request, bool room, const DeviceTraits& device = {}) {
     request.epochs = 1 << 30;
     request.host_has_room = [this, room](int64_t bytes) {
@@ -85,13 +71,12 @@ class Policy : public testing::Test {
     PlanOptions options;
     for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options), blocks.cover_layers()))
       options.choices[site.key] = kCoverOption;
-    const std::string file = (folder_ / "divided.plan").string();
+    const std::string file = (cache_.path() / "divided.plan").string();
     write_file(file, plan_json(make_plan(dfg, blocks, options)));
     return file;
   }
 
-  std::filesystem::path folder_;
-  std::string before_;
+  const CacheFolder cache_;
   const Graph graph_ = senders_and_receivers(500);
   const PlannedModel model_ = plan_on(Blocks::full(graph_, 2), wide_rgcn());
   int64_t asked_ = -1;  // the bytes of the host that were asked for last
@@ -140,7 +125,7 @@ TEST_F(Policy, PlanFilesThatDivideTheEdgesNeedRoom) {
   }
   PlanRequest unreadable;
   unreadable.plan = "off";
-  unreadable.resumed_plan = (folder_ / "missing").string();
+  unreadable.resumed_plan = (cache_.path() / "missing").string();
   EXPECT_NO_THROW(answer(Blocks::full(graph_, 2), unreadable, false)) << "a new plan is made";
 }
 

@@ -10,6 +10,7 @@
 
 #include "nacre/plan/order.h"
 #include "plan/plans.h"
+#include "support/random_graphs.h"
 
 namespace nacre::test {
 namespace {
@@ -79,26 +80,9 @@ TEST(Search, SumsOfFeaturesComputedOnceCostAlmostNothing) {
       << "for a single epoch it does not pay";
 }
 
-// Returns a graph in which two vertices have an edge of each of two types to every vertex.
-Graph few_senders(bool reversed) {
-  EdgeList list;
-  list.num_nodes = 40;
-  list.num_types = 2;
-  for (NodeId v = 0; v < 40; ++v) {
-    for (NodeId hub = 0; hub < 2; ++hub) {
-      for (uint16_t type = 0; type < 2; ++type) {
-        list.src.push_back(reversed ? v : hub);
-        list.dst.push_back(reversed ? hub : v);
-        list.type.push_back(type);
-      }
-    }
-  }
-  return build_graph(std::move(list), "few senders");
-}
-
 TEST(Search, MultipliesWherePairsAreFew) {
   for (const bool reversed : {false, true}) {
-    const Graph graph = few_senders(reversed);
+    const Graph graph = few_ends(reversed ? End::dst : End::src);
     EXPECT_EQ(graph.pairs(reversed ? End::dst : End::src).num_pairs, 4);
     const PlannedModel m = plan_on(Blocks::full(graph, 2), usual("rgcn"));
     const SearchResult result = search_on(m, kProducts);
@@ -303,7 +287,7 @@ TEST_F(TimingTest, EveryOptionIsCountedOnce) {
 // Few sources send to all others, so dividing the edges gives all of them to the sources. The other
 // half is empty, and its kernels are more work.
 TEST_F(TimingTest, OptionsThatOnlyDoMoreWorkAreNotTimed) {
-  const PlannedModel m = plan_on(Blocks::full(few_senders(false), 2), usual("rgcn"));
+  const PlannedModel m = plan_on(Blocks::full(few_ends(End::src), 2), usual("rgcn"));
   SearchOptions how;
   how.divide_edges = true;
   how.measure = measuring();

@@ -1,6 +1,7 @@
 #include "support/random_graphs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/rng.h"
 
@@ -131,6 +132,22 @@ std::vector<BlocksCase> random_blocks(uint64_t seed, int num_layers, int64_t las
   keep("blocks_typed", false, true);
   keep("blocks_typed_weighted", true, true);
   return cases;
+}
+
+Graph few_ends(End few) {
+  EdgeList list;
+  list.num_nodes = 40;
+  list.num_types = 2;
+  for (NodeId v = 0; v < 40; ++v) {
+    for (NodeId hub = 0; hub < 2; ++hub) {
+      for (uint16_t type = 0; type < 2; ++type) {
+        list.src.push_back(few == End::src ? hub : v);
+        list.dst.push_back(few == End::src ? v : hub);
+        list.type.push_back(type);
+      }
+    }
+  }
+  return build_graph(std::move(list), "few ends");
 }
 
 }  // namespace nacre::test

@@ -20,6 +20,10 @@ struct GraphCase {
 // edges. Edge weights are positive.
 std::vector<GraphCase> random_graphs(uint64_t seed, int64_t nodes = 12);
 
+// Returns a graph of 40 vertices in which two of them have an edge of each of two types to every
+// vertex. The two are the sources or the destinations of all edges, as `few` says.
+Graph few_ends(End few);
+
 struct BlocksCase {
   std::string name;
   // The destinations of layer l are the sources of layer l + 1, and the first sources of layer l.

@@ -10,6 +10,7 @@
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "support/big_graphs.h"
+#include "support/random_graphs.h"
 #include "train/runs.h"
 
 namespace nacre::test {
@@ -109,27 +110,10 @@ TEST(Planner, ComputesAgainWhereAskedOnly) {
   EXPECT_FALSE(dropped().empty());
 }
 
-// Few sources send to all others, so it does not pay to divide the edges: the sources get all of
-// them.
-Graph few_senders() {
-  EdgeList list;
-  list.num_nodes = 40;
-  list.num_types = 2;
-  for (NodeId v = 0; v < 40; ++v) {
-    for (NodeId hub = 0; hub < 2; ++hub) {
-      for (uint16_t type = 0; type < 2; ++type) {
-        list.src.push_back(hub);
-        list.dst.push_back(v);
-        list.type.push_back(type);
-      }
-    }
-  }
-  return build_graph(std::move(list), "few senders");
-}
-
 TEST(Planner, KeepsTheHalvesOfTheEdgesOnlyForPlansThatUseThem) {
   const TempDir dir;
-  const Graph graph = few_senders();
+  // It does not pay to divide these edges, because the two sources get all of them.
+  const Graph graph = few_ends(End::src);
   ModelOptions model;
   model.model = "rgcn";
   model.in_dim = 48;

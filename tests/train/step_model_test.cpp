@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/data/twin.h"
 #include "nacre/train/step_features.h"
+#include "support/cache_folder.h"
 
 namespace nacre {
 namespace {
@@ -56,11 +56,7 @@ TEST(StepSamples, RefuseAGraphWithoutFeatures) {
 }
 
 TEST(StepModel, IsLearnedOnceAndKept) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "step-model-cache";
-  std::filesystem::remove_all(folder);
-  const char* before = std::getenv("NACRE_CACHE");
-  const std::string kept = before == nullptr ? "" : before;
-  setenv("NACRE_CACHE", folder.c_str(), 1);
+  const test::CacheFolder cache;
   const RunConfig config = small_config("gcn");
   const std::string key = step_model_key(config, num_threads());
   EXPECT_FALSE(load_step_model(key).has_value());
@@ -71,13 +67,9 @@ TEST(StepModel, IsLearnedOnceAndKept) {
   EXPECT_EQ(step_model(config, {}, {}).json(), learned.json());  // nothing is timed again
   EXPECT_NE(key, step_model_key(small_config("sage"), num_threads()));
   EXPECT_NE(key, step_model_key(config, num_threads() + 1));
-  for (const auto& file : std::filesystem::directory_iterator(folder)) std::filesystem::resize_file(file.path(), 20);
+  for (const auto& file : std::filesystem::directory_iterator(cache.path()))
+    std::filesystem::resize_file(file.path(), 20);
   EXPECT_FALSE(load_step_model(key).has_value());
-  if (kept.empty()) {
-    unsetenv("NACRE_CACHE");
-  } else {
-    setenv("NACRE_CACHE", kept.c_str(), 1);
-  }
 }
 
 }  // namespace

@@ -4,10 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -15,6 +12,7 @@
 #include "nacre/data/reordered.h"
 #include "nacre/train/session.h"
 #include "support/big_graphs.h"
+#include "support/cache_folder.h"
 #include "train/kinds.h"
 
 namespace nacre::test {
@@ -174,18 +172,7 @@ TEST(VertexOrder, PlanFilesKeepTheOrder) {
 // Tests whose cache folder is empty at first and is used by nothing else.
 class CachedOrder : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("nacre-order-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    if (const char* before = std::getenv("NACRE_CACHE")) before_ = before;
-    ::setenv("NACRE_CACHE", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    before_.empty() ? ::unsetenv("NACRE_CACHE") : ::setenv("NACRE_CACHE", before_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
-  std::filesystem::path folder_;
-  std::string before_;
+  const CacheFolder cache_;
 };
 
 // Returns data whose rows of 512 columns do not fit a cache, so that their order matters.
@@ -229,7 +216,7 @@ TEST_F(CachedOrder, LongRunsCompareOrdersAndRememberTheBest) {
   ASSERT_EQ(found.compared.size(), 4u);
   for (const Candidate& c : found.compared) EXPECT_EQ(c.chosen, c.what == reorder_name(found.how)) << c.what;
   EXPECT_EQ(found.order.size(), found.how == Reorder::none ? 0 : data.num_nodes());
-  EXPECT_FALSE(std::filesystem::is_empty(folder_));
+  EXPECT_FALSE(std::filesystem::is_empty(cache_.path()));
   // The order that was found is stored in the cache, and other runs take it from there.
   const VertexOrder again = choose_order({run, dfg, blocks, backend, request});
   EXPECT_TRUE(again.compared.empty());
@@ -273,7 +260,7 @@ TEST_F(CachedOrder, AComparisonThatWasCutShortIsContinuedByALongerRun) {
     found = choose_order({run, dfg, blocks, backend, request});
   }
   ASSERT_FALSE(found.compared.empty());
-  EXPECT_EQ(std::filesystem::is_empty(folder_), !holds_for_longer_runs(found));
+  EXPECT_EQ(std::filesystem::is_empty(cache_.path()), !holds_for_longer_runs(found));
   request.epochs = 1'000'000;
   const VertexOrder later = choose_order({run, dfg, blocks, backend, request});
   EXPECT_EQ(later.compared.size(), holds_for_longer_runs(found) ? 0u : 4u);
