@@ -100,6 +100,21 @@ nb::object copied(const T* data, const std::vector<size_t>& shape) {
   return owned(copy_of(data, shape), shape);
 }
 
+using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Returns the ids in the type that graphs store. For the first id that is not from 0 to count - 1,
+// calls refuse(id, position), which must throw.
+template <class Refuse>
+std::vector<NodeId> node_ids(const Ids& ids, int64_t count, const Refuse& refuse) {
+  std::vector<NodeId> nodes(ids.shape(0));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const int64_t id = ids.data()[i];
+    if (id < 0 || id >= count) refuse(id, i);
+    nodes[i] = static_cast<NodeId>(id);
+  }
+  return nodes;
+}
+
 // Each of these functions adds a part of the module.
 void add_log(nb::module_& m);
 void add_data(nb::module_& m);

@@ -31,9 +31,7 @@ namespace {
 
 constexpr const char* kHere = "nacre.Graph";
 
-// These are the types of the arrays that the package passes. All are one-dimensional and
-// contiguous.
-using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// These are the types of the arrays that the package passes, besides Ids. All are contiguous.
 using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Features = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Labels = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -42,19 +40,13 @@ using Targets = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device
 int64_t rows_of(size_t rows) { return static_cast<int64_t>(rows); }
 
 // Returns the ids in the type that the graph stores. `where` names the argument in error messages.
-std::vector<NodeId> node_ids(const Ids& ids, int64_t num_nodes, const std::string& where) {
-  std::vector<NodeId> nodes(ids.shape(0));
-  const int64_t* given = ids.data();
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (given[i] < 0 || given[i] >= num_nodes) {
-      throw UserError(where,
-                      fmt::format("node {} at position {} does not exist: the graph has {} nodes", given[i], i,
-                                  human_count(num_nodes)),
-                      "number the nodes from 0, or give num_nodes");
-    }
-    nodes[i] = static_cast<NodeId>(given[i]);
-  }
-  return nodes;
+std::vector<NodeId> checked(const Ids& ids, int64_t num_nodes, const std::string& where) {
+  return node_ids(ids, num_nodes, [&](int64_t id, size_t position) {
+    throw UserError(where,
+                    fmt::format("node {} at position {} does not exist: the graph has {} nodes", id, position,
+                                human_count(num_nodes)),
+                    "number the nodes from 0, or give num_nodes");
+  });
 }
 
 int64_t largest(const Ids& ids) {
@@ -134,8 +126,8 @@ Graph make_graph(const Parts& p, int64_t num_nodes) {
   edges.num_nodes = num_nodes;
   const int64_t count = rows_of(p.src->shape(0));
   require_size("edge_index", rows_of(p.dst->shape(0)), count, "edges");
-  edges.src = node_ids(*p.src, num_nodes, "edge_index[0]");
-  edges.dst = node_ids(*p.dst, num_nodes, "edge_index[1]");
+  edges.src = checked(*p.src, num_nodes, "edge_index[0]");
+  edges.dst = checked(*p.dst, num_nodes, "edge_index[1]");
   if (p.edge_weight) {
     require_size("edge_weight", rows_of(p.edge_weight->shape(0)), count, "edges");
     edges.weight.assign(p.edge_weight->data(), p.edge_weight->data() + count);
@@ -215,7 +207,7 @@ GraphData from_parts(const Parts& p, const std::vector<std::string>& words) {
   if (p.x) data.features = features_of(*p.x, num_nodes, "x");
   take_kinds(p, data);
   const auto ids = [&](const std::optional<Ids>& given, const char* where) {
-    return given ? Array<NodeId>(node_ids(*given, num_nodes, where)) : Array<NodeId>();
+    return given ? Array<NodeId>(checked(*given, num_nodes, where)) : Array<NodeId>();
   };
   data.splits.train = ids(p.train, "train");
   data.splits.val = ids(p.val, "val");
@@ -239,8 +231,8 @@ Interactions interactions_of(const Ids& users, const Ids& items, const std::stri
   pairs.num_items = largest(items) + 1;
   if (std::max(pairs.num_users, pairs.num_items) > kMostNodes)
     throw UserError(where, "holds a number that is too large", "number users and items from 0");
-  pairs.user = node_ids(users, pairs.num_users, where + "[0]");
-  pairs.item = node_ids(items, pairs.num_items, where + "[1]");
+  pairs.user = checked(users, pairs.num_users, where + "[0]");
+  pairs.item = checked(items, pairs.num_items, where + "[1]");
   return pairs;
 }
 

@@ -22,8 +22,6 @@
 namespace nacre::python {
 namespace {
 
-using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 // The best items of some users: for each of them k numbers of items, counted from 0, and their
 // scores. Where a user has fewer items left, the number is -1 and the score is not a number.
 struct Best {
@@ -101,15 +99,10 @@ class Recommender {
 
   std::vector<NodeId> checked(const Ids& users) const {
     const int64_t most = session_->sides().num_users;
-    std::vector<NodeId> of(users.shape(0));
-    for (size_t i = 0; i < of.size(); ++i) {
-      const int64_t user = users.data()[i];
-      if (user < 0 || user >= most)
-        throw UserError("users", fmt::format("user {} does not exist: there are {}", user, human_count(most)),
-                        "number the users from 0");
-      of[i] = static_cast<NodeId>(user);
-    }
-    return of;
+    return node_ids(users, most, [&](int64_t user, size_t) {
+      throw UserError("users", fmt::format("user {} does not exist: there are {}", user, human_count(most)),
+                      "number the users from 0");
+    });
   }
 
   Best best_of(const std::vector<NodeId>& users, int64_t k) {

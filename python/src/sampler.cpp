@@ -15,8 +15,6 @@
 namespace nacre::python {
 namespace {
 
-using Ids = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 // Returns the edges of a block as an array [2, E] of local ids.
 nb::object edge_list(const Graph& block) {
   const auto count = static_cast<size_t>(block.num_edges());
@@ -90,15 +88,10 @@ class PySampler {
   // Returns the ids in the type that the graph stores. Throws UserError if a node does not exist.
   std::vector<NodeId> checked(const Ids& given) const {
     const int64_t nodes = sampler_->graph().num_nodes();
-    std::vector<NodeId> ids(given.shape(0));
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const int64_t id = given.data()[i];
-      if (id < 0 || id >= nodes)
-        throw UserError("nodes", fmt::format("node {} does not exist: the graph has {} nodes", id, human_count(nodes)),
-                        "number the nodes from 0");
-      ids[i] = static_cast<NodeId>(id);
-    }
-    return ids;
+    return node_ids(given, nodes, [&](int64_t id, size_t) {
+      throw UserError("nodes", fmt::format("node {} does not exist: the graph has {} nodes", id, human_count(nodes)),
+                      "number the nodes from 0");
+    });
   }
 
   // Several threads may sample at once. A batch sampler keeps its memory between batches.
