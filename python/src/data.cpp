@@ -39,13 +39,14 @@ using Targets = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device
 
 int64_t rows_of(size_t rows) { return static_cast<int64_t>(rows); }
 
-// Returns the ids in the type that the graph stores. `where` names the argument in error messages.
-std::vector<NodeId> checked(const Ids& ids, int64_t num_nodes, const std::string& where) {
-  return node_ids(ids, num_nodes, [&](int64_t id, size_t position) {
+// Returns the ids in the type that the graph stores. In error messages, `where` names the argument
+// and `kind` what the ids are of: nodes, users or items.
+std::vector<NodeId> checked(const Ids& ids, int64_t count, const std::string& where, const std::string& kind = "node") {
+  return node_ids(ids, count, [&](int64_t id, size_t position) {
     throw UserError(where,
-                    fmt::format("node {} at position {} does not exist: the graph has {} nodes", id, position,
-                                human_count(num_nodes)),
-                    "number the nodes from 0, or give num_nodes");
+                    fmt::format("{} {} at position {} does not exist: the graph has {} {}s", kind, id, position,
+                                human_count(count), kind),
+                    fmt::format("number the {}s from 0, or give num_{}s", kind, kind));
   });
 }
 
@@ -231,8 +232,8 @@ Interactions interactions_of(const Ids& users, const Ids& items, const std::stri
   pairs.num_items = largest(items) + 1;
   if (std::max(pairs.num_users, pairs.num_items) > kMostNodes)
     throw UserError(where, "holds a number that is too large", "number users and items from 0");
-  pairs.user = checked(users, pairs.num_users, where + "[0]");
-  pairs.item = checked(items, pairs.num_items, where + "[1]");
+  pairs.user = checked(users, pairs.num_users, where + "[0]", "user");
+  pairs.item = checked(items, pairs.num_items, where + "[1]", "item");
   return pairs;
 }
 
