@@ -246,6 +246,12 @@ TEST(Kinds, features_are_made_once) {
   EXPECT_GE(dfg.find_leaf("layers.1.lin.weight"), 0);
 }
 
+TEST(Names, tell_the_layer_of_a_parameter) {
+  EXPECT_EQ(layer_of_parameter("layers.12.lin.weight"), 12);
+  for (const char* other : {"input.a.weight", "layers.", "layers.x.lin.weight", ""})
+    EXPECT_EQ(layer_of_parameter(other), std::nullopt) << other;
+}
+
 TEST(Loss, leaves_have_the_types_callers_bind) {
   ModelOptions options = options_of("gcn", 5, 8, 3);
   Dfg dfg = build_model(options);

@@ -1,5 +1,6 @@
 #include "nacre/model/napa.h"
 
+#include <charconv>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -22,6 +23,9 @@ Value operator*(Value a, Value b) { return a.net().add(Op::mul, {a, b}); }
 Value operator*(double factor, Value x) { return x.net().add(Op::scale, {x}, Attr::none, factor); }
 
 namespace {
+
+// Names of parameters begin like this, and the number of their layer follows.
+constexpr std::string_view kLayers = "layers.";
 
 // Returns the layer l of a value in v(l); the edges of block l start at these vertices.
 int block_of(Value x) {
@@ -54,7 +58,15 @@ Value Napa::add(Op op, std::initializer_list<Value> inputs, Attr attr, double al
   return add(std::move(node));
 }
 
-void Napa::begin_layer(int layer) { scope_ = "layers." + std::to_string(layer) + "."; }
+void Napa::begin_layer(int layer) { scope_ = std::string(kLayers) + std::to_string(layer) + "."; }
+
+std::optional<int> layer_of_parameter(std::string_view name) {
+  if (!name.starts_with(kLayers)) return std::nullopt;
+  name.remove_prefix(kLayers.size());
+  int layer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  return error == std::errc() && end != name.data() ? std::optional(layer) : std::nullopt;
+}
 
 // Returns a leaf. The first call for a leaf makes it, and later calls return the same node.
 Value Napa::leaf(Node node) {

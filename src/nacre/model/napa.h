@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +90,8 @@ struct VertexKind {
 bool learns_all_rows(const std::vector<VertexKind>& kinds);
 // Returns the name of the parameter that holds the learned rows of a kind.
 std::string learned_rows_name(const VertexKind& kind);
+// Returns the layer l of a parameter that is called layers.<l>.<name>, and nothing for other names.
+std::optional<int> layer_of_parameter(std::string_view name);
 
 struct NapaOptions {
   bool training = true;        // enables dropout, and batch norm by the batch's own statistics

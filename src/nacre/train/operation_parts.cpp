@@ -1,7 +1,6 @@
 // This file says which operation each kernel of a plan belongs to, how large batches are for their
 // EPG, and how long operations take by nominal rates.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "nacre/cost/nominal.h"
 #include "nacre/dfg/node_vector.h"
 #include "nacre/engine/gpu/sampler.h"
+#include "nacre/model/napa.h"
 #include "nacre/plan/work.h"
 #include "nacre/train/operation_samples.h"
 
@@ -32,15 +32,13 @@ bool walks_edges(KernelKind kind) {
   }
 }
 
-// Returns the layer of a parameter or of its gradient, for example 1 for "layers.1.lin.weight".
+// Returns the layer of a parameter or of its gradient, for example 1 for "grad:layers.1.lin.weight".
+// The space of a product does not tell its layer: rows of v(1) may be multiplied after the sums of
+// layer 0 or before those of layer 1.
 std::optional<int> layer_of_name(std::string_view name) {
-  constexpr std::string_view kGradient = "grad:", kLayers = "layers.";
+  constexpr std::string_view kGradient = "grad:";
   if (name.starts_with(kGradient)) name.remove_prefix(kGradient.size());
-  if (!name.starts_with(kLayers)) return std::nullopt;
-  name.remove_prefix(kLayers.size());
-  int layer = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
-  return error == std::errc() && end != name.data() ? std::optional(layer) : std::nullopt;
+  return layer_of_parameter(name);
 }
 
 // Returns 1 for each node that the loss depends on, and 0 for the others.
