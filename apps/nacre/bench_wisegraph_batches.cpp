@@ -138,7 +138,7 @@ void bench_outliers(WiseBench& bench) {
   BarPlot plot;
   plot.title = "Outlier gTasks run like the rest, or are split apart (kernels over gTasks)";
   plot.unit = "ms";
-  plot.series = {"like the rest", "of it outliers", "outliers split apart", "of it outliers"};
+  plot.series = {"all, like the rest", "outliers, like the rest", "all, split apart", "outliers, split apart"};
   for (const std::string& model : bench.options().models) {
     const std::string& graph = bench.options().graphs.front();
     Workbench work = bench.open(graph, model);

@@ -65,11 +65,12 @@ void add_rank_options(Command command, RunConfig& c) {
           "how nodes are dealt out: metis, fennel, range or random (see nacre partition); default: metis")
       .group("Several devices");
   command
-      .add_option("--halo-rows", ranks.halo_rows,
-                  "what travels between devices, where there is a choice: rows of neighbours after dense products\n"
-                  "(late), before them (early) or where they are narrower (narrow); columns of all rows, which each\n"
-                  "device sums over the whole graph (columns); sums over the neighbours that a device owns (sums);\n"
-                  "auto chooses for each layer and direction")
+      .add_option(
+          "--halo-rows", ranks.halo_rows,
+          "what travels between devices, where there is a choice: rows of neighbours after dense products\n"
+          "(late), before them (early) or where they have fewer columns (narrow); columns of all rows, which each\n"
+          "device sums over the whole graph (columns); sums over the neighbours that a device owns (sums);\n"
+          "auto chooses for each layer and direction")
       .one_of("choice", {"auto", "late", "early", "narrow", "columns", "sums"})
       .show_default()
       .group("Several devices");

@@ -82,7 +82,7 @@ TeamMember::TeamMember(Arena* team) : before_(t_team) { t_team = team; }
 TeamMember::~TeamMember() { t_team = before_; }
 
 void set_num_threads(int threads) {
-  NACRE_CHECK(threads >= 1, "thread count must be positive");
+  NACRE_CHECK(threads >= 1, "the number of threads must be positive");
   threads = startable_threads(threads);
   // The arenas of loops and of background tasks together must not keep more threads busy than the
   // caller asked for.

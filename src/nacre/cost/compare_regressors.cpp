@@ -23,7 +23,7 @@ double time_predictions(const PerformanceModel& model, std::span<const TimedStep
     for (const TimedStep& step : steps) sum += model.predict(step.features);
     seconds.push_back((clock_seconds() - start) / static_cast<double>(steps.size()));
   }
-  NACRE_CHECK(std::isfinite(sum), "predictions are finite");
+  NACRE_CHECK(std::isfinite(sum), "a prediction is not finite");
   std::nth_element(seconds.begin(), seconds.begin() + rounds / 2, seconds.end());
   return seconds[rounds / 2];
 }
@@ -56,7 +56,7 @@ RegressorScore score(const std::vector<FeatureColumn>& columns, std::span<const 
 }  // namespace
 
 PredictionErrors prediction_errors(std::span<const double> predicted, std::span<const double> measured) {
-  NACRE_CHECK(predicted.size() == measured.size(), "one prediction for each time");
+  NACRE_CHECK(predicted.size() == measured.size(), "there must be one prediction for each measured time");
   PredictionErrors errors;
   const auto n = static_cast<double>(measured.size());
   for (size_t i = 0; i < measured.size(); ++i) {
@@ -87,7 +87,7 @@ std::vector<RegressorScore> compare_regressors(const std::vector<FeatureColumn>&
 }
 
 const RegressorScore& best_score(const std::vector<RegressorScore>& scores) {
-  NACRE_CHECK(!scores.empty(), "at least one score");
+  NACRE_CHECK(!scores.empty(), "there must be at least one score");
   constexpr double slack = 1.05;
   const auto least = std::min_element(scores.begin(), scores.end(),
                                       [](const auto& a, const auto& b) { return a.errors.mape < b.errors.mape; });

@@ -71,7 +71,7 @@ PerformanceModel PerformanceModel::fitted(std::vector<FeatureColumn> columns, st
   SampleTable table;
   model.shortest_ = steps.front().seconds;
   for (const TimedStep& step : steps) {
-    NACRE_CHECK(step.seconds > 0 && std::isfinite(step.seconds), "times are positive");
+    NACRE_CHECK(step.seconds > 0 && std::isfinite(step.seconds), "the time of a step is not positive and finite");
     double wanted = step.seconds;
     if (target == StepTarget::logarithm) wanted = std::log(step.seconds);
     if (target == StepTarget::ratio) wanted = std::log(step.seconds / model.counted(step.features));

@@ -106,11 +106,11 @@ class Search {
          const ShareOptions& options)
       : devices_(devices), cut_(cut), predict_(predict), options_(options), first_(options.first) {
     if (first_.empty()) first_.assign(devices.size(), 1.0);
-    NACRE_CHECK(first_.size() == devices.size(), "one first share for each device");
+    NACRE_CHECK(first_.size() == devices.size(), "there must be one first share for each device");
     with_.assign(devices.size(), -1.0);
     double sum = 0;
     for (const double share : first_) {
-      NACRE_CHECK(share >= 0 && std::isfinite(share), "shares are not negative");
+      NACRE_CHECK(share >= 0 && std::isfinite(share), "a first share is negative or not finite");
       sum += share;
     }
     // A device without a first share is tried all the same.
@@ -138,7 +138,7 @@ class Search {
     Trial trial;
     trial.shares = std::move(shares);
     trial.parts = cut_(trial.shares);
-    NACRE_CHECK(trial.parts.size() == devices_.size(), "one part for each device");
+    NACRE_CHECK(trial.parts.size() == devices_.size(), "a trial must have one part for each device");
     ++cuts_;
     for (size_t d = 0; d < devices_.size(); ++d) {
       const PartLoad& part = trial.parts[d];
@@ -148,7 +148,7 @@ class Search {
         const double rate = devices_[d].link_bytes_per_second;
         time.communicate = (rate > 0 ? part.sent_bytes / rate : 0) + part.peers * devices_[d].latency_seconds;
         trial.fits = trial.fits && part.memory_bytes <= devices_[d].memory_bytes;
-        NACRE_CHECK(std::isfinite(time.total()) && time.total() >= 0, "predicted times are finite");
+        NACRE_CHECK(std::isfinite(time.total()) && time.total() >= 0, "a predicted time is negative or not finite");
       }
       trial.times.push_back(time);
       trial.seconds = std::max(trial.seconds, time.total());
@@ -294,7 +294,7 @@ class Search {
 
 ShareResult search_shares(const std::vector<ShareDevice>& devices, const CutByShares& cut, const PredictPart& predict,
                           const ShareOptions& options) {
-  NACRE_CHECK(!devices.empty(), "at least one device");
+  NACRE_CHECK(!devices.empty(), "there must be at least one device");
   return Search(devices, cut, predict, options).run();
 }
 

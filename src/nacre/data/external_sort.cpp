@@ -148,7 +148,7 @@ ExternalSort<Edge>::~ExternalSort() {
 
 template <class Edge>
 Edge* ExternalSort<Edge>::take(int64_t count) {
-  NACRE_CHECK(count <= room(), "more edges than there is room for");
+  NACRE_CHECK(count <= room(), "there are more edges than there is room for");
   return edges_.data() + std::exchange(held_, held_ + count);
 }
 

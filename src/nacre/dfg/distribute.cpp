@@ -251,7 +251,7 @@ class Distributor {
     Forms& f = forms_[i];
     if (f.plain >= 0) return f.plain;
     if (is_small(i)) return f.plain = out_.add({.op = Op::all_reduce, .inputs = {f.parts}});
-    NACRE_CHECK(on_vertices(i), "a value of edges is made in its turn");
+    NACRE_CHECK(on_vertices(i), "a value on edges is needed before it is made");
     if (placed_[i]) return f.plain = places_.at(rows_for(i))->place(i, out_, [&](NodeRef in) { return plain(in); });
     const NodeRef made = starts_parts(i) || (in_parts_[i] && adds_parts_of(i)) ? add_parts(i) : make_own(i);
     return forms_[i].plain = made;

@@ -50,8 +50,8 @@ std::vector<NodeId> ball(const Graph& graph, int64_t count, uint64_t seed) {
 }  // namespace
 
 std::vector<NodeId> draw_vertices(const Graph& graph, PartShape shape, int64_t count, uint64_t seed) {
-  NACRE_CHECK(graph.num_src() == graph.num_dst(), "a whole graph");
-  NACRE_CHECK(count >= 0 && count <= graph.num_nodes(), "no more vertices than there are");
+  NACRE_CHECK(graph.num_src() == graph.num_dst(), "only whole graphs are cut into parts, not blocks");
+  NACRE_CHECK(count >= 0 && count <= graph.num_nodes(), "the graph has fewer vertices than are asked for");
   std::vector<NodeId> vertices;
   if (count == 0) return vertices;
   switch (shape) {

@@ -252,7 +252,7 @@ Graph make_undirected(const Graph& graph) {
 }
 
 Graph assign_relations(const Graph& graph, int relations) {
-  NACRE_CHECK(relations >= 1 && relations <= 65535, "relations must be 1 to 65535");
+  NACRE_CHECK(relations >= 1 && relations <= 65535, "the number of relations must be 1 to 65535");
   Buffer<uint16_t> type(graph.num_edges());
   const Array<NodeId>& dst = graph.edge_dst();
   parallel_for(graph.num_edges(), 1 << 18, [&](int64_t b, int64_t e) {

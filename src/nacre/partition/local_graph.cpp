@@ -201,7 +201,7 @@ class LocalBuilder {
 
 LocalGraph local_graph(const Graph& graph, const Partition& partition, int part, EdgeSense sense) {
   NACRE_CHECK(graph.num_src() == graph.num_dst() && partition.part.size() == graph.num_dst(),
-              "a partition of another graph");
+              "the partition belongs to another graph");
   NACRE_CHECK(part >= 0 && part < partition.num_parts, "there is no such part");
   return LocalBuilder(graph, partition, part, sense).build();
 }

@@ -91,7 +91,8 @@ double PartitionStats::imbalance() const {
 PartitionStats partition_stats(const Graph& graph, const Partition& partition, std::span<const double> shares,
                                const PartitionOptions& options) {
   const int parts = partition.num_parts;
-  NACRE_CHECK(partition.part.size() == graph.num_dst() && std::ssize(shares) == parts, "a partition of another graph");
+  NACRE_CHECK(partition.part.size() == graph.num_dst() && std::ssize(shares) == parts,
+              "the partition belongs to another graph");
   PartitionStats stats;
   stats.parts.resize(parts);
   stats.between.assign(static_cast<size_t>(parts) * parts, 0);

@@ -42,12 +42,12 @@ class Tensor {
   const void* raw() const { return data_; }
   template <class T>
   T* data() {
-    NACRE_CHECK(DTypeOf<T>::value == dtype_, "tensor holds " + std::string(dtype_name(dtype_)));
+    NACRE_CHECK(DTypeOf<T>::value == dtype_, "the tensor holds " + std::string(dtype_name(dtype_)));
     return static_cast<T*>(data_);
   }
   template <class T>
   const T* data() const {
-    NACRE_CHECK(DTypeOf<T>::value == dtype_, "tensor holds " + std::string(dtype_name(dtype_)));
+    NACRE_CHECK(DTypeOf<T>::value == dtype_, "the tensor holds " + std::string(dtype_name(dtype_)));
     return static_cast<const T*>(data_);
   }
   template <class T>

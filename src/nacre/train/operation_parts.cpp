@@ -32,9 +32,9 @@ bool walks_edges(KernelKind kind) {
   }
 }
 
-// Returns the layer of a parameter or of its gradient, for example 1 for "grad:layers.1.lin.weight".
-// The space of a product does not tell its layer: rows of v(1) may be multiplied after the sums of
-// layer 0 or before those of layer 1.
+// Returns the layer of a parameter or of its gradient, for example 1 for
+// "grad:layers.1.lin.weight". The space of a product does not tell its layer: rows of v(1) may be
+// multiplied after the sums of layer 0 or before those of layer 1.
 std::optional<int> layer_of_name(std::string_view name) {
   constexpr std::string_view kGradient = "grad:";
   if (name.starts_with(kGradient)) name.remove_prefix(kGradient.size());

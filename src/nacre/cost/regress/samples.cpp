@@ -10,7 +10,8 @@ namespace nacre {
 
 void SampleTable::add(std::span<const double> features, double target, int sample_group) {
   if (y.empty()) columns = static_cast<int64_t>(features.size());
-  NACRE_CHECK(static_cast<int64_t>(features.size()) == columns, "all samples have the same features");
+  NACRE_CHECK(static_cast<int64_t>(features.size()) == columns,
+              "a sample has another number of features than the others");
   x.insert(x.end(), features.begin(), features.end());
   y.push_back(target);
   group.push_back(sample_group);
