@@ -77,9 +77,9 @@ struct EpochTimes {
 };
 EpochTimes run_epoch(BatchSession& session, int64_t epoch, int batches);
 
-void bench_styles(GraphTensorBench& bench);      // Figs. 15-18
-void bench_end_to_end(GraphTensorBench& bench);  // Fig. 19
-void bench_timeline(GraphTensorBench& bench);    // Fig. 20
+void bench_styles(GraphTensorBench& bench);      // measures Figs. 15 to 18
+void bench_end_to_end(GraphTensorBench& bench);  // measures Fig. 19
+void bench_timeline(GraphTensorBench& bench);    // measures Fig. 20
 void bench_reuse(GraphTensorBench& bench);
 
 void add_bench_graphtensor(Command bench);

@@ -70,7 +70,7 @@ void bench_rank_placement(WiseBench& bench);  // measures Fig. 20
 void bench_rank_epochs(WiseBench& bench);     // measures Table 2
 void bench_overhead(WiseBench& bench);        // measures Table 3
 void bench_cost_model(WiseBench& bench);
-void bench_placement(WiseBench& bench);  // --dkp
+void bench_placement(WiseBench& bench);  // runs for --dkp
 void bench_partition(WiseBench& bench);
 
 }  // namespace nacre::cli

@@ -37,7 +37,7 @@ struct EvalCommand {
   bool embeddings = false;
   int64_t top = 0;  // number of items of --top; 0 if the option was not given
   bool json = false;
-  bool predicts = false;  // nacre predict
+  bool predicts = false;  // whether the command is nacre predict
 };
 
 // The values that are written for every vertex.

@@ -59,7 +59,7 @@ void say_interrupted(const TrainResult& result, const std::string& folder);
 std::vector<std::string> split_list(const std::string& text, char at = ',');
 // Returns the number; "null" for NaN and -1 (the split does not exist).
 std::string json_number(double value);
-// Returns the number for people; "none" for NaN and -1.
+// Returns a score as text for people: "none" for NaN and -1 (the split does not exist).
 std::string score_text(double value);
 // Prints a line about results on stdout, or on stderr if stdout must hold JSON alone.
 void say_line(bool json, const std::string& line);

@@ -17,7 +17,7 @@ struct PartitionRun {
 };
 
 std::string title_of(const PartitionRun& run);
-std::string imbalance_text(const PartitionStats& stats);  // "2.1 %"
+std::string imbalance_text(const PartitionStats& stats);  // returns for example "2.1 %"
 std::string partition_text(const PartitionRun& run, const PartitionStats& stats);
 std::string partition_json(const PartitionRun& run, const PartitionStats& stats);
 

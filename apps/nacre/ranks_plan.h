@@ -27,7 +27,7 @@ struct PlannedRank {
 // Describes one communication kernel of the plan, on the rank with the most edges.
 struct PlannedCall {
   StepCall call;
-  std::string what;        // "exchange v0[16]"
+  std::string what;        // for example "exchange v0[16]"
   double seconds = 0;      // predicted seconds of the communication
   size_t hidden_by = 0;    // number of kernels that run while the rows travel
   size_t reader = 0;       // the first kernel that reads the result

@@ -28,7 +28,7 @@ std::string cell(double value);
 struct BarPlot {
   std::string title, unit;
   std::vector<std::string> groups, series;
-  std::vector<std::vector<double>> values;  // [group][series]
+  std::vector<std::vector<double>> values;  // values[group][series]
 };
 std::string plot_svg(const BarPlot& plot);
 

@@ -105,10 +105,10 @@ TEST_P(WideOp, ThreadsDoNotChangeABit) {
 INSTANTIATE_TEST_SUITE_P(Sizes, WideOp,
                          testing::Values(OpSizes{64, 100, 4, 16, 8}, OpSizes{100, 33, 1, 256, 5},
                                          OpSizes{17, 64, 8, 8, 16}),
-                         [](const auto& c) { return "wide" + std::to_string(c.param.wide); });
+                         [](const auto& c) { return "wide" + std::to_string(c.param.features); });
 
 TEST(KindsOfVertices, AgreeWithTheInterpreter) {
-  for (const OpSizes& sizes : {OpSizes{}, OpSizes{.wide = 64, .other = 20}}) {
+  for (const OpSizes& sizes : {OpSizes{}, OpSizes{.features = 64, .other = 20}}) {
     const Dfg dfg = case_dfg(kinds_case(sizes).build, true);
     for (const BlocksCase& c : random_blocks(35, 2, 3)) {
       for (const bool without_second : {false, true}) {

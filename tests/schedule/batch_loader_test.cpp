@@ -366,9 +366,9 @@ TEST_P(Loader, SomeRowsOfNarrowFeatures) {
           for (const NodeId v : batch.sample.vertices) {
             if (wanted && (*wanted)[v] != LoaderFeatures::kWanted) continue;
             const uint16_t* row = bits + static_cast<int64_t>(v) * width;
-            std::vector<float> wide(width);
-            widen(DType::bf16, row, wide.data(), width);
-            const void* want = as_stored ? static_cast<const void*>(row) : wide.data();
+            std::vector<float> as_f32(width);
+            widen(DType::bf16, row, as_f32.data(), width);
+            const void* want = as_stored ? static_cast<const void*>(row) : as_f32.data();
             ASSERT_EQ(std::memcmp(sent, want, width * (as_stored ? 2 : 4)), 0);
             sent += features.stride;
           }

@@ -29,32 +29,32 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
   const auto one = [&](Op op, Attr attr, const char* name, const ValueType& type) {
     out.push_back({{op}, name, [=](Net& n) { return n.op(op, {n.param(type)}, attr); }});
   };
-  one(Op::index, Attr::src, "index_src", v(0, {s.wide}));
+  one(Op::index, Attr::src, "index_src", v(0, {s.features}));
   one(Op::index, Attr::dst, "index_dst", v(1, {s.heads, s.depth}));
-  one(Op::index, Attr::self, "index_self", v(0, {s.wide}));
+  one(Op::index, Attr::self, "index_self", v(0, {s.features}));
   out.push_back({{Op::index}, "index_type", [s](Net& n) {
-                   const NodeRef x = n.param(t({s.wide}));
+                   const NodeRef x = n.param(t({s.features}));
                    return n.dfg.add({.op = Op::index, .inputs = {x}, .attr = Attr::type, .ints = {0}});
                  }});
   one(Op::index_add, Attr::src, "index_add_src", e(0, {s.other}));
   one(Op::index_add, Attr::dst, "index_add_dst", e(0, {s.heads, s.depth}));
   one(Op::index_add, Attr::type, "index_add_type", e(0, {s.other}));
-  one(Op::index_add, Attr::self, "index_add_self", v(1, {s.wide}));
+  one(Op::index_add, Attr::self, "index_add_self", v(1, {s.features}));
   // With one rank, the halo has no rows of its own.
-  one(Op::exchange, Attr::none, "exchange", v(0, {s.wide}));
+  one(Op::exchange, Attr::none, "exchange", v(0, {s.features}));
   one(Op::exchange_add, Attr::none, "exchange_add", {Space::halo(0), {s.other}});
   out.push_back({{Op::exchange}, "index_src_of_halo", [s](Net& n) {
-                   return n.op(Op::index, {n.op(Op::exchange, {n.param(v(0, {s.wide}))})}, Attr::src);
+                   return n.op(Op::index, {n.op(Op::exchange, {n.param(v(0, {s.features}))})}, Attr::src);
                  }});
   // With one rank, to_columns and to_rows give this rank all columns.
   out.push_back({{Op::to_columns}, "to_columns", [s](Net& n) {
-                   return n.ints(Op::to_columns, n.param(v(0, {s.wide})), {0, 0, s.wide});
+                   return n.ints(Op::to_columns, n.param(v(0, {s.features})), {0, 0, s.features});
                  }});
   out.push_back({{Op::to_rows}, "to_rows", [s](Net& n) {
                    return n.ints(Op::to_rows, n.param(v(0, {s.other})), {0, 0, s.other, s.other});
                  }});
-  one(Op::index_mean, Attr::dst, "index_mean", e(0, {s.wide}));
-  one(Op::index_max, Attr::dst, "index_max", e(0, {s.wide}));
+  one(Op::index_mean, Attr::dst, "index_mean", e(0, {s.features}));
+  one(Op::index_max, Attr::dst, "index_max", e(0, {s.features}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax", e(0, {s.heads}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax_of_scalars", e(0));
   // Duplicate edges have equal values here; whichever of them is the maximum, the gradient reaches
@@ -79,26 +79,26 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
 // Adds operations that lead to pairs of a vertex and a type or from them, sums over pairs, and
 // products on pairs.
 void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
-  const int64_t wide = sizes.wide;
+  const int64_t features = sizes.features;
   const int64_t other = sizes.other;
   const auto index = [&](const char* name, const ValueType& from, Attr attr, const std::vector<int64_t>& ints) {
     out.push_back({{Op::index}, name, [=](Net& n) {
                      return n.dfg.add({.op = Op::index, .inputs = {n.param(from)}, .attr = attr, .ints = ints});
                    }});
   };
-  index("index_src_to_pairs", v(0, {wide}), Attr::src, {1});
+  index("index_src_to_pairs", v(0, {features}), Attr::src, {1});
   index("index_dst_to_pairs", v(1, {other}), Attr::dst, {1});
   index("index_type_to_src_pairs", t({other}), Attr::type, {0, 1});
   index("index_type_to_dst_pairs", t({other}), Attr::type, {0, 2});
   index("index_pair_src", s(0, {other}), Attr::pair_src, {});
-  index("index_pair_dst", d(0, {wide}), Attr::pair_dst, {});
+  index("index_pair_dst", d(0, {features}), Attr::pair_dst, {});
   const auto sum = [&](const char* name, const ValueType& from, Attr attr) {
     out.push_back({{Op::index_add}, name, [=](Net& n) { return n.op(Op::index_add, {n.param(from)}, attr); }});
   };
-  sum("index_add_pair_src", e(0, {wide}), Attr::pair_src);
+  sum("index_add_pair_src", e(0, {features}), Attr::pair_src);
   sum("index_add_pair_dst", e(0, {sizes.heads, sizes.depth}), Attr::pair_dst);
   sum("index_add_of_src_pairs", s(0, {other}), Attr::src);
-  sum("index_add_of_dst_pairs", d(0, {wide}), Attr::dst);
+  sum("index_add_of_dst_pairs", d(0, {features}), Attr::dst);
   sum("index_add_type_of_src_pairs", s(0, {other}), Attr::type);
   sum("index_add_type_of_dst_pairs", d(0, {other}), Attr::type);
   for (const bool src : {true, false}) {
@@ -110,12 +110,12 @@ void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
                        return n.op(op, {x, n.param(b)});
                      }});
     };
-    two(Op::typed_matmul, pairs({wide}), t({wide, other}));
-    two(Op::typed_matmul_t, pairs({other}), t({wide, other}));
-    two(Op::typed_weight_grad, pairs({wide}), pairs({other}));
-    two(Op::matmul, pairs({wide}), p({wide, other}));
-    two(Op::mul, pairs({wide}), pairs({}));
-    out.push_back({{Op::tanh}, "tanh" + end, [=](Net& n) { return n.op(Op::tanh, {n.param(pairs({wide}))}); }});
+    two(Op::typed_matmul, pairs({features}), t({features, other}));
+    two(Op::typed_matmul_t, pairs({other}), t({features, other}));
+    two(Op::typed_weight_grad, pairs({features}), pairs({other}));
+    two(Op::matmul, pairs({features}), p({features, other}));
+    two(Op::mul, pairs({features}), pairs({}));
+    out.push_back({{Op::tanh}, "tanh" + end, [=](Net& n) { return n.op(Op::tanh, {n.param(pairs({features}))}); }});
     out.push_back({{Op::column_sum}, "column_sum" + end, [=](Net& n) {
                      return n.op(Op::column_sum, {n.op(Op::sigmoid, {n.param(pairs({other}))})});
                    }});
@@ -123,8 +123,8 @@ void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   // A typed product by way of the pairs of either end, forward and backward.
   for (const bool first : {true, false}) {
     out.push_back({{Op::typed_matmul}, first ? "products_of_pairs_summed" : "sums_of_pairs_multiplied", [=](Net& n) {
-                     const NodeRef x = n.param(v(0, {wide}));
-                     const NodeRef w = n.param(t({wide, other}));
+                     const NodeRef x = n.param(v(0, {features}));
+                     const NodeRef w = n.param(t({features, other}));
                      const NodeRef factor = n.param(e(0));
                      if (first) {
                        const NodeRef rows = n.dfg.add({.op = Op::index, .inputs = {x}, .attr = Attr::src, .ints = {1}});
@@ -150,20 +150,20 @@ void binary_cases(const OpSizes& s, std::vector<OpCase>& out) {
                      return n.op(op, {x, n.param(b)});
                    }});
   };
-  two(Op::matmul, "matmul", v(0, {s.wide}), p({s.wide, s.other}));
-  two(Op::matmul, "matmul_of_edges", e(0, {s.wide}), p({s.wide, s.other}));
-  two(Op::matmul, "matmul_one_row", p({s.wide}), p({s.wide, s.other}));
-  two(Op::matmul_t, "matmul_t", v(0, {s.other}), p({s.wide, s.other}));
-  two(Op::weight_grad, "weight_grad", v(0, {s.wide}), v(0, {s.other}));
-  two(Op::weight_grad, "weight_grad_of_types", t({s.wide}), t({s.other}));
-  two(Op::typed_matmul, "typed_matmul", e(0, {s.wide}), t({s.wide, s.other}));
-  two(Op::typed_matmul_t, "typed_matmul_t", e(0, {s.other}), t({s.wide, s.other}));
-  two(Op::typed_weight_grad, "typed_weight_grad", e(0, {s.wide}), e(0, {s.other}));
+  two(Op::matmul, "matmul", v(0, {s.features}), p({s.features, s.other}));
+  two(Op::matmul, "matmul_of_edges", e(0, {s.features}), p({s.features, s.other}));
+  two(Op::matmul, "matmul_one_row", p({s.features}), p({s.features, s.other}));
+  two(Op::matmul_t, "matmul_t", v(0, {s.other}), p({s.features, s.other}));
+  two(Op::weight_grad, "weight_grad", v(0, {s.features}), v(0, {s.other}));
+  two(Op::weight_grad, "weight_grad_of_types", t({s.features}), t({s.other}));
+  two(Op::typed_matmul, "typed_matmul", e(0, {s.features}), t({s.features, s.other}));
+  two(Op::typed_matmul_t, "typed_matmul_t", e(0, {s.other}), t({s.features, s.other}));
+  two(Op::typed_weight_grad, "typed_weight_grad", e(0, {s.features}), e(0, {s.other}));
   two(Op::concat, "concat", v(0, {s.heads, 1}), v(0, {s.heads, s.depth}));
   for (const Op op : {Op::add, Op::sub, Op::mul}) {
     const std::string name(op_info(op).name);
-    two(op, name, v(0, {s.wide}), v(0, {s.wide}));
-    two(op, name + "_bias", v(0, {s.wide}), p({s.wide}));
+    two(op, name, v(0, {s.features}), v(0, {s.features}));
+    two(op, name + "_bias", v(0, {s.features}), p({s.features}));
     two(op, name + "_scalar_first", p(), e(0, {s.other}));
     two(op, name + "_prefix", e(0, {s.heads}), e(0, {s.heads, s.depth}));
     two(op, name + "_prefix_of_p", v(0, {s.heads, s.depth}), p({s.heads}));
@@ -180,7 +180,7 @@ void binary_cases(const OpSizes& s, std::vector<OpCase>& out) {
 void unary_cases(const OpSizes& s, std::vector<OpCase>& out) {
   const auto one = [&](Op op, double alpha) {
     const std::string name(op_info(op).name);
-    out.push_back({{op}, name, [=](Net& n) { return n.op(op, {n.param(v(0, {s.wide}))}, alpha); }});
+    out.push_back({{op}, name, [=](Net& n) { return n.op(op, {n.param(v(0, {s.features}))}, alpha); }});
   };
   one(Op::scale, -1.75);
   for (const ActivationInfo& row : activations()) one(row.op, row.has_alpha() ? 0.2 + row.alpha : 0);
@@ -191,19 +191,22 @@ void unary_cases(const OpSizes& s, std::vector<OpCase>& out) {
   one(Op::log_softmax, 0);
   one(Op::l2, 0);
   out.push_back({{Op::column_sum}, "column_sum_of_edges", [s](Net& n) {
-                   return n.op(Op::column_sum, {n.op(Op::tanh, {n.param(e(0, {s.wide}))})});
+                   return n.op(Op::column_sum, {n.op(Op::tanh, {n.param(e(0, {s.features}))})});
                  }});
   out.push_back({{Op::dropout}, "dropout", [s](Net& n) {
-                   return n.dfg.add({.op = Op::dropout, .inputs = {n.param(e(0, {s.wide}))}, .alpha = 0.4, .salt = 3});
+                   return n.dfg.add(
+                       {.op = Op::dropout, .inputs = {n.param(e(0, {s.features}))}, .alpha = 0.4, .salt = 3});
                  }});
   out.push_back({{Op::row_normalize}, "row_normalize_two_dims", [s](Net& n) {
                    return n.op(Op::row_normalize, {n.param(v(0, {s.heads, s.depth}))}, 0.1);
                  }});
   out.push_back({{Op::column_moments, Op::standardize}, "standardize", [s](Net& n) {
-                   const NodeRef x = n.param(v(0, {s.wide}));
+                   const NodeRef x = n.param(v(0, {s.features}));
                    return n.op(Op::standardize, {x, n.op(Op::column_moments, {x})}, 0.1);
                  }});
-  out.push_back({{Op::l2}, "l2_of_parameter", [s](Net& n) { return n.op(Op::l2, {n.param(p({s.other, s.wide}))}); }});
+  out.push_back({{Op::l2}, "l2_of_parameter", [s](Net& n) {
+                   return n.op(Op::l2, {n.param(p({s.other, s.features}))});
+                 }});
 }
 
 void shape_cases(const OpSizes& s, std::vector<OpCase>& out) {
@@ -230,37 +233,38 @@ void shape_cases(const OpSizes& s, std::vector<OpCase>& out) {
 // Adds operations on spaces with a given number of rows: those that join such spaces, and all that
 // work in any space.
 void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
-  const int64_t wide = sizes.wide;
+  const int64_t features = sizes.features;
   const int64_t other = sizes.other;
   const auto join = [](Net& n, std::vector<NodeRef> parts, int64_t rows) {
     return n.dfg.add({.op = Op::join_rows, .inputs = std::move(parts), .type = r(rows)});
   };
   out.push_back({{Op::join_rows}, "join_rows", [=](Net& n) {
-                   const NodeRef a = n.param(r(3, {wide}));
-                   const NodeRef b = n.param(r(0, {wide}));
-                   return join(n, {a, b, n.param(r(2, {wide})), a}, 8);
+                   const NodeRef a = n.param(r(3, {features}));
+                   const NodeRef b = n.param(r(0, {features}));
+                   return join(n, {a, b, n.param(r(2, {features})), a}, 8);
                  }});
   out.push_back({{Op::join_rows}, "join_rows_of_one", [=](Net& n) {
                    return join(n, {n.op(Op::tanh, {n.param(r(1, {sizes.heads, sizes.depth}))})}, 1);
                  }});
   // These cases have several kinds of vertices: projected features of different widths, with and
   // without a bias, and learned rows.
-  out.push_back({{Op::join_rows}, "join_rows_of_products", [=](Net& n) {
-                   const NodeRef first = n.op(Op::add, {n.linear(n.input(r(300, {other})), wide), n.param(p({wide}))});
-                   const NodeRef second = n.linear(n.input(r(70, {wide})), wide);
-                   const NodeRef all = join(n, {first, n.param(r(5, {wide})), second}, 375);
-                   return n.linear(n.op(Op::relu, {all}), other);
-                 }});
+  out.push_back(
+      {{Op::join_rows}, "join_rows_of_products", [=](Net& n) {
+         const NodeRef first = n.op(Op::add, {n.linear(n.input(r(300, {other})), features), n.param(p({features}))});
+         const NodeRef second = n.linear(n.input(r(70, {features})), features);
+         const NodeRef all = join(n, {first, n.param(r(5, {features})), second}, 375);
+         return n.linear(n.op(Op::relu, {all}), other);
+       }});
 }
 
 }  // namespace
 
 OpCase kinds_case(const OpSizes& sizes) {
-  const int64_t wide = sizes.wide, other = sizes.other;
+  const int64_t features = sizes.features, other = sizes.other;
   return {{Op::join_rows}, "join_rows_of_kinds", [=](Net& n) {
-            const NodeRef first = n.op(Op::add, {n.linear(n.input(k(0, {other})), wide), n.param(p({wide}))});
-            const NodeRef second = n.linear(n.input(k(1, {wide})), wide);
-            const NodeRef third = n.param(k(2, {wide}));
+            const NodeRef first = n.op(Op::add, {n.linear(n.input(k(0, {other})), features), n.param(p({features}))});
+            const NodeRef second = n.linear(n.input(k(1, {features})), features);
+            const NodeRef third = n.param(k(2, {features}));
             const NodeRef all = n.dfg.add({.op = Op::join_rows, .inputs = {first, second, third}, .type = v(0)});
             return n.linear(n.op(Op::relu, {all}), other);
           }};
@@ -283,35 +287,35 @@ NodeRef classify(Net& n, NodeRef scores) {
 
 void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
   out.push_back({{Op::nll}, "nll", [s](Net& n) {
-                   const NodeRef lp = n.param(v(1, {s.wide}));
+                   const NodeRef lp = n.param(v(1, {s.features}));
                    const NodeRef label = n.input(as(DType::i32, v(1)));
                    return n.op(Op::nll, {lp, label, n.input(v(1))});
                  }});
-  out.push_back({{Op::nll}, "nll_of_edges", [s](Net& n) { return classify(n, n.param(e(0, {s.wide + 1}))); }});
+  out.push_back({{Op::nll}, "nll_of_edges", [s](Net& n) { return classify(n, n.param(e(0, {s.features + 1}))); }});
   out.push_back({{Op::bce}, "bce", [s](Net& n) {
-                   const NodeRef x = n.param(v(1, {s.wide}));
-                   const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
+                   const NodeRef x = n.param(v(1, {s.features}));
+                   const NodeRef target = n.input(as(DType::u8, v(1, {s.features})));
                    return n.op(Op::bce, {x, target, n.input(v(1))});
                  }});
   out.push_back({{Op::nll}, "nll_smoothed", [s](Net& n) {
-                   const NodeRef lp = n.param(v(1, {s.wide}));
+                   const NodeRef lp = n.param(v(1, {s.features}));
                    const NodeRef label = n.input(as(DType::i32, v(1)));
                    return n.op(Op::nll, {lp, label, n.input(v(1))}, 0.2);
                  }});
   out.push_back({{Op::bce}, "bce_weights_of_pairs", [s](Net& n) {
-                   const NodeRef x = n.param(v(1, {s.wide}));
-                   const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
-                   return n.op(Op::bce, {x, target, n.input(v(1, {s.wide}))}, 0.1);
+                   const NodeRef x = n.param(v(1, {s.features}));
+                   const NodeRef target = n.input(as(DType::u8, v(1, {s.features})));
+                   return n.op(Op::bce, {x, target, n.input(v(1, {s.features}))}, 0.1);
                  }});
   out.push_back({{Op::bce}, "bce_smoothed", [s](Net& n) {
-                   const NodeRef x = n.param(v(1, {s.wide}));
-                   const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
+                   const NodeRef x = n.param(v(1, {s.features}));
+                   const NodeRef target = n.input(as(DType::u8, v(1, {s.features})));
                    return n.op(Op::bce, {x, target, n.input(v(1))}, 0.2);
                  }});
   // In this case, the gradient that comes into a loss is not 1.
   out.push_back({{Op::nll, Op::bce, Op::l2}, "losses_weighted", [s](Net& n) {
-                   const NodeRef x = n.param(v(1, {s.wide}));
-                   const NodeRef target = n.input(as(DType::u8, v(1, {s.wide})));
+                   const NodeRef x = n.param(v(1, {s.features}));
+                   const NodeRef target = n.input(as(DType::u8, v(1, {s.features})));
                    const NodeRef b = n.op(Op::bce, {x, target, n.input(v(1))});
                    const NodeRef decay = n.op(Op::scale, {n.op(Op::l2, {x})}, 0.3);
                    return n.op(Op::add, {n.op(Op::mul, {b, classify(n, x)}), decay});

@@ -73,9 +73,9 @@ struct OpCase {
 };
 
 struct OpSizes {
-  int64_t wide = 3;   // number of features
-  int64_t other = 2;  // another number of features
-  int64_t heads = 2;  // number of heads of values with the shape [heads, depth]
+  int64_t features = 3;  // number of features
+  int64_t other = 2;     // another number of features
+  int64_t heads = 2;     // number of heads of values with the shape [heads, depth]
   int64_t depth = 3;
   int64_t hidden = 2;  // width of the LSTM
 };

@@ -21,11 +21,11 @@ struct GpuProfile {
   double copy = 0;
   double far_16 = 0, far_64 = 0, far_256 = 0;     // gathered rows of so many floats from memory
   double near_16 = 0, near_64 = 0, near_256 = 0;  // gathered rows from the L2 cache
-  double f32 = 0, tf32 = 0, bf16 = 0;             // large matrix products
+  double f32 = 0, tf32 = 0, bf16 = 0;             // operations of large matrix products
   // Seconds that an empty kernel takes, launched by itself and in a graph.
   double launch = 0, graph_launch = 0;
-  double up_pinned = 0, up_pageable = 0;      // host to device
-  double down_pinned = 0, down_pageable = 0;  // device to host
+  double up_pinned = 0, up_pageable = 0;      // copies from the host to the device
+  double down_pinned = 0, down_pageable = 0;  // copies from the device to the host
   // A kernel gathers rows of so many floats from page-locked memory of the host at these rates.
   double link_64 = 0, link_256 = 0;
 };

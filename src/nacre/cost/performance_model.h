@@ -14,8 +14,8 @@
 
 namespace nacre {
 
-// A feature by its name. Models that predict logarithms read log(1 + feature) of such a
-// feature.
+// A feature by its name. Where by_logarithm is true, models that predict logarithms read
+// log(1 + feature) instead of the feature.
 struct FeatureColumn {
   std::string name;
   bool by_logarithm = false;

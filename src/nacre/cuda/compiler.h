@@ -10,6 +10,6 @@ namespace nacre::cuda {
 // CUDA headers are searched for on the machine.
 std::string compile(const std::string& source, const std::string& name, int arch);
 
-std::string compiler_version();  // "NVRTC 13.0"
+std::string compiler_version();  // returns for example "NVRTC 13.0"
 
 }  // namespace nacre::cuda

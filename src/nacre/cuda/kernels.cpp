@@ -45,8 +45,8 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   return functions.emplace(function, std::move(entry)).first->second.get();
 }
 
-// A block gets more than 48 KiB of shared memory only on request. A launch does not wait while
-// another thread loads an image.
+// A block gets more than 48 KiB of shared memory only on request. If no request is needed,
+// the mutex is not locked, so a launch does not wait while another thread loads an image.
 void Kernels::allow_shared(Function& function, int64_t bytes) const {
   if (bytes <= function.dynamic_limit) return;
   const std::lock_guard lock(mutex_);

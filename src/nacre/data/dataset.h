@@ -37,7 +37,7 @@ struct HeldOutEdges {
 };
 
 struct Dataset {
-  std::string name;  // "cora", "twin:arxiv@0.1"
+  std::string name;  // for example "cora" or "twin:arxiv@0.1"
   Graph graph;
   Tensor features;  // f32 [N, F], maybe in a mapped file; undefined if the set has no features
   // Single-label sets: [N], -1 means unlabelled. Empty if the set has no labels or is multi-label.

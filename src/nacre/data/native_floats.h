@@ -10,7 +10,7 @@
 namespace nacre::native {
 
 bool is_float(Element element);
-std::string_view float_name(Element element);  // "f32", "bf16", "f16"
+std::string_view float_name(Element element);  // returns "f32", "bf16" or "f16"
 Element parse_float(std::string_view name);    // throws UserError naming --feature-dtype
 
 float widen(Element element, uint16_t bits);

@@ -39,6 +39,6 @@ NpyType parse_npy_type(const std::string& descr, const std::string& where);
 // Returns the number of elements of `shape`, or -1 if the number of bytes does not fit 64 bits.
 int64_t checked_npy_count(const Shape& shape, int element_size);
 
-std::string npy_type_name(const NpyType& type);  // "f32", "i64", "bool"
+std::string npy_type_name(const NpyType& type);  // returns for example "f32", "i64" or "bool"
 
 }  // namespace nacre

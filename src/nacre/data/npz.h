@@ -38,7 +38,7 @@ class NpzFile {
   // Returns the names of the arrays without ".npy". Members that are not arrays keep their whole
   // name.
   std::vector<std::string> keys() const;
-  std::string key_list() const;  // "edge_index, x, y"
+  std::string key_list() const;  // returns for example "edge_index, x, y"
   // Throws UserError that lists the keys if `key` is missing.
   NpyReader open(const std::string& key) const;
   // Returns the bytes of a member, including its header.

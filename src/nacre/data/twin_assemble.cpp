@@ -34,7 +34,7 @@ void for_pairs(const Rows& rows, int64_t b, int64_t e, const Body& body) {
 // Pairs grouped by the high bits of their column, in the order of their rows within a group.
 struct Buckets {
   int shift = 0;
-  std::vector<int64_t> begin;  // buckets + 1
+  std::vector<int64_t> begin;  // where the pairs of each bucket begin, and where the last ones end
   Buffer<Pair> pairs;
 };
 

@@ -41,7 +41,7 @@ struct PlannedRelation {
 
 struct TwinPlan {
   const TwinSpec* spec = nullptr;
-  std::string name;  // "twin:arxiv@0.1"
+  std::string name;  // for example "twin:arxiv@0.1"
   uint64_t seed = 0;
   double scale = 1;
   int64_t num_nodes = 0;

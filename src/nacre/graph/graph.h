@@ -24,9 +24,9 @@ using EdgeId = uint32_t;
 // The edges of a graph grouped by source. edge_id[i] is the in-CSR position of the i-th edge in
 // this order.
 struct OutCsc {
-  Array<int64_t> row_ptr;  // num_src + 1
-  Array<NodeId> dst;       // num_edges
-  Array<EdgeId> edge_id;   // num_edges
+  Array<int64_t> row_ptr;  // where the edges of each source begin: num_src + 1 positions
+  Array<NodeId> dst;       // destination of each edge
+  Array<EdgeId> edge_id;
 };
 
 // The distinct (vertex, edge type) pairs at one end of the edges. Typed work is done once per pair.
@@ -49,10 +49,10 @@ enum class End : uint8_t { src, dst };
 struct GraphArrays {
   int64_t num_src = 0;
   int64_t num_dst = 0;
-  Array<int64_t> row_ptr;     // num_dst + 1
-  Array<NodeId> col_idx;      // num_edges: source of each edge
-  Array<float> edge_weight;   // empty, or num_edges
-  Array<uint16_t> edge_type;  // empty, or num_edges
+  Array<int64_t> row_ptr;     // where the edges of each destination begin: num_dst + 1 positions
+  Array<NodeId> col_idx;      // source of each edge
+  Array<float> edge_weight;   // weight of each edge; empty in a graph without weights
+  Array<uint16_t> edge_type;  // type of each edge; empty in a graph without types
   int num_edge_types = 1;
 };
 

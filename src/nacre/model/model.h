@@ -76,7 +76,7 @@ struct ModelInfo {
   bool supports_edge_weight = false;
   int heads = 0;                         // usual number of attention heads; 0 = the model has none
   std::vector<std::string> aggregators;  // the first is the usual one; empty = there is no choice
-  std::string activation = "relu";       // the usual one
+  std::string activation = "relu";       // the usual activation
   std::vector<ModelKnob> knobs = {};
 };
 

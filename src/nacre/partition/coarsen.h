@@ -14,7 +14,7 @@ namespace nacre {
 
 // Holds a weighted undirected graph without self loops and parallel edges.
 struct Coarse {
-  Buffer<int64_t> row_ptr;  // vertices + 1
+  Buffer<int64_t> row_ptr;  // where each list begins, and the last one ends
   Buffer<NodeId> adjacent;
   Buffer<uint32_t> weight;  // number of edges that each entry stands for
   Buffer<int64_t> work;     // work of each vertex

@@ -72,7 +72,7 @@ class Multilevel {
       how.seed = mix_key(options_.seed, levels_.size());
       Level level;
       level.clusters = find_clusters(view, work, how);
-      // The next graph would hardly be smaller.
+      // Coarsening ends here if the next graph would hardly be smaller than this one.
       if (level.clusters.count > view.count / 20 * 19) break;
       level.graph = contract(view, work, level.clusters);
       levels_.push_back(std::move(level));

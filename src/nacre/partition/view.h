@@ -10,7 +10,7 @@ namespace nacre {
 
 struct UndirectedView {
   int64_t count = 0;                 // number of vertices
-  const int64_t* row_ptr = nullptr;  // count + 1
+  const int64_t* row_ptr = nullptr;  // where each list begins: count + 1 positions
   const NodeId* adjacent = nullptr;
   const uint32_t* weight = nullptr;  // null: every edge weighs 1
   // Further neighbours: those of edges in the other direction. Null if the lists above have all.

@@ -61,7 +61,7 @@ struct SearchOptions {
 struct Candidate {
   // The parameter whose sites differ, or the kernel whose table does; "step" for whole plans.
   std::string group;
-  std::string what;  // "matmul=combine matmul_t=aggregate weight_grad=aggregate"
+  std::string what;  // for example "matmul=combine matmul_t=aggregate weight_grad=aggregate"
   double predicted = 0;
   // The predicted seconds, in which timings replace the predictions of the kernels that were timed.
   // Negative if nothing was timed.

@@ -28,7 +28,7 @@ struct Aggregation {
   NodeRef x = -1;
   Attr gather = Attr::none, reduce = Attr::none;
   bool mean = false;
-  std::vector<NodeRef> factors;      // scalars on edges
+  std::vector<NodeRef> factors;      // scalars on edges that multiply the messages
   std::vector<NodeRef> row_factors;  // scalars at the vertices that are reduced to
 };
 
@@ -93,7 +93,8 @@ class Builder {
     const NodeRef e = scaled(add(Op::index, {x}, a.gather), a.factors);
     return scaled(add(a.mean ? Op::index_mean : Op::index_add, {e}, a.reduce), a.row_factors);
   }
-  // Returns the transpose: from the vertices that are reduced to, back to those gathered from.
+  // Returns the transposed aggregation of g. It gathers rows at the end of the edges where `a` adds
+  // up, and adds them up at the end where `a` gathers.
   NodeRef spread(const Aggregation& a, NodeRef g) {
     g = scaled(g, a.row_factors);
     if (a.mean) {

@@ -13,7 +13,7 @@ struct ChartSeries {
 
 struct LineChart {
   std::string title;   // heading of the chart
-  std::string x_name;  // "epoch"
+  std::string x_name;  // for example "epoch"
   std::vector<ChartSeries> series;
 };
 // Returns a figure with the chart, its legend, and a summary in words for screen readers. Returns

@@ -36,8 +36,8 @@ struct KernelRecord {
 struct OperationRecord {
   int64_t number = 0;
   std::string line;       // as the DFG's text has it: "%3 = matmul(%1, %2) : v0[8]"
-  std::string operation;  // "matmul"
-  std::string shape;      // "v0[8]"
+  std::string operation;  // for example "matmul"
+  std::string shape;      // for example "v0[8]"
   std::string leaf;       // name of an input or parameter; empty for operations
   std::vector<int64_t> inputs;
 };

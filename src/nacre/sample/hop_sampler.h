@@ -21,7 +21,7 @@ struct Hop {
   int64_t num_dst = 0;
   int64_t num_src = 0;
   int64_t num_edges = 0;
-  Pooled<int64_t> row_ptr;  // num_dst + 1
+  Pooled<int64_t> row_ptr;  // where the edges of each destination begin: num_dst + 1 positions
   // Holds at least num_edges positions in the full graph, ascending within a destination.
   Pooled<int64_t> edges;
   Pooled<float> scale;     // scale of each edge; empty if every edge stands for itself

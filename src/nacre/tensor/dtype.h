@@ -26,7 +26,7 @@ constexpr int64_t dtype_size(DType t) {
   return 0;
 }
 
-std::string_view dtype_name(DType t);      // "f32"
+std::string_view dtype_name(DType t);      // returns for example "f32"
 DType parse_dtype(std::string_view name);  // throws UserError
 
 template <class T>

@@ -17,7 +17,7 @@ namespace nacre {
 using Shape = std::vector<int64_t>;
 
 int64_t num_elements(const Shape& shape);
-std::string shape_text(const Shape& shape);  // "[3, 4]"
+std::string shape_text(const Shape& shape);  // returns for example "[3, 4]"
 
 class Tensor {
  public:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLassoFolds = 5;
 constexpr int kPenalties = 40;
-constexpr double kSmallest = 1e-4;  // last penalty over the first one
+constexpr double kSmallest = 1e-4;  // the last penalty that is tried, divided by the first one
 constexpr int kLassoSweeps = 500;
 
 class LassoPath {

@@ -35,8 +35,8 @@ double squared_error(const Standard& standard, std::span<const double> weights, 
 // The products XᵀX and Xᵀ(y − mean of y) of standardised samples.
 struct NormalEquations {
   int64_t columns = 0;
-  std::vector<double> gram;  // columns × columns
-  std::vector<double> right;
+  std::vector<double> gram;   // XᵀX: columns × columns numbers
+  std::vector<double> right;  // Xᵀ(y − mean of y)
   double target_mean = 0;
 
   static NormalEquations of(const SampleTable& standardised);

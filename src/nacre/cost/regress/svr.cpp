@@ -111,7 +111,7 @@ class Svr : public Regressor {
       }
     }
     std::vector<double> beta(n, 0.0);
-    std::vector<double> rest(n);  // y − Kβ
+    std::vector<double> rest(n);  // targets that β does not explain: y − Kβ
     for (int64_t i = 0; i < n; ++i) rest[i] = (table.y[i] - offset_) / factor_;
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       double moved = 0;

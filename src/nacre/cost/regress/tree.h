@@ -11,7 +11,7 @@
 namespace nacre {
 
 struct TreeNode {
-  int feature = -1;      // -1: a leaf
+  int feature = -1;      // the feature that is compared; -1 in a leaf
   double threshold = 0;  // features of at most this go left
   int left = 0;          // places of the two nodes below, after this one
   int right = 0;

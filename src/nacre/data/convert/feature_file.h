@@ -24,7 +24,7 @@ bool has_feature_rows(const std::string& path);
 struct MappedRows {
   std::shared_ptr<const MappedFile> file;
   int64_t offset = 0;
-  int element = 4;  // bytes per float
+  int element = 4;  // bytes of a float in the file
   int64_t rows = 0;
   int64_t columns = 0;
 };

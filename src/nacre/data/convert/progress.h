@@ -12,8 +12,8 @@
 
 namespace nacre {
 
-// How far the source has been read, and what was seen up to there. A run ends wherever memory was
-// full, so also within a block.
+// How far the source has been read, and what was seen up to there. A sorted run ends wherever
+// memory was full, so also within a block.
 struct Progressed {
   int64_t block = 0;     // number of blocks of the source that were read completely
   int64_t consumed = 0;  // number of edges read of the next block

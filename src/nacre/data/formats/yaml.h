@@ -16,7 +16,7 @@ struct Yaml {
   std::string text;
   std::vector<Yaml> items;        // items of a list, or values of a map
   std::vector<std::string> keys;  // keys of a map
-  std::string where;              // "meta.yaml:12", for messages
+  std::string where;              // for messages, for example "meta.yaml:12"
 
   // Returns the field, or a Yaml of Kind::none if this is not a map or has no such field.
   const Yaml& get(const std::string& key) const;

@@ -31,7 +31,7 @@ struct PartitionColumns {
   PartitionArray<uint32_t> src, dst, src_degree, dst_degree;
   PartitionArray<uint16_t> type;  // empty in a graph without types
   int64_t num_src = 0, num_dst = 0, num_types = 1;
-  int64_t most_src = 0, most_dst = 0;  // the largest degrees
+  int64_t most_src = 0, most_dst = 0;  // the largest src_degree and dst_degree
 };
 cuda::EdgeField field_of(const PartitionColumns& columns, Location location, Attribute attribute, int64_t block);
 

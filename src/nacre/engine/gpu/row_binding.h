@@ -70,7 +70,7 @@ Step bind_reduce(const Reduction& r, void* workspace, void* out = nullptr);
 // Says where computed rows lie in memory.
 struct RowsAt {
   void* memory = nullptr;
-  bool narrow = false;  // stored as bf16
+  bool narrow = false;  // whether the rows are stored as bf16
 };
 // Returns the tail as a program that loads the rows of the root from memory, as its last operand.
 RowProgram tail_over_memory(const RowProgram& tail, NodeRef root, bool narrow);
