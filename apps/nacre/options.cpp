@@ -160,8 +160,7 @@ void add_model_options(Command command, RunConfig& c) {
       .one_of("aggregator", {"mean", "sum", "max", "lstm"}, {{"avg", "mean"}, {"average", "mean"}, {"add", "sum"}})
       .group("Model");
   std::vector<std::string> activations = activation_names();
-  // "none" comes last.
-  std::rotate(activations.begin(), activations.begin() + 1, activations.end());
+  std::rotate(activations.begin(), activations.begin() + 1, activations.end());  // "none" is last
   command.add_option("--activation", m.activation, listed(activations) + "; default: the model's own")
       .one_of("activation", activation_names(), {{"identity", "none"}})
       .group("Model");
