@@ -41,7 +41,7 @@ class LayerwiseInference {
   // Returns an output as [num_nodes, width].
   const float* values(const std::string& output) const;
   int64_t width(const std::string& output) const;
-  // Returns the host memory at the peak of a run, without the work of a block.
+  // Returns the bytes of the stored values of all vertices at the peak of a run.
   int64_t bytes() const;
   // Returns the bytes of the work of a block: rows that are looked up, the arrays of the block, and
   // the arena. Plans the layers on their first blocks, and counts the largest of three blocks and a

@@ -10,7 +10,7 @@
 namespace nacre::ref {
 namespace {
 
-// A row is treated as `outer` runs along its last dimension.
+// A row is treated as outer_size() runs of last_dim() elements each.
 int64_t last_dim(const ValueType& type) { return type.dims.empty() ? 1 : type.dims.back(); }
 int64_t outer_size(const ValueType& type) {
   int64_t size = 1;

@@ -53,7 +53,7 @@ std::string cells_decline(const TypedReduceFacts& f, const DeviceTraits& device,
   const cuda::TypedProduct what = product_by_cell(f, device, with_own);
   if (!cuda::fits(what)) return with_own ? kNoTail : kNoStages;
   // The planner joins a product and its tail only where a typical block of a mini-batch fills the
-  // device, so few blocks do not, and these are not declined.
+  // device. The few blocks that are too small to fill it are not declined.
   return with_own ? "" : too_few(f.pairs.vertices, cuda::tile_of(what).rows() * device.multiprocessors);
 }
 
