@@ -14,15 +14,16 @@ namespace {
 
 // The forms that a value of the given DFG takes in the DFG of a rank; -1 if nobody has asked for a
 // form yet.
-//   plain  vertices: the rows of the rank's own vertices. Edges and pairs: the rows of the rank's
-//          block. Parameters: the value, equal on all ranks.
-//   halo   vertices only: the rows of own and halo vertices, in h(l)
-//   parts  the true value is the sum over the ranks. Vertices: in h(l), the sum over all rows that
-//          ranks have for a vertex. Parameters: the sum over the ranks.
+//   plain    vertices: the rows of the rank's own vertices. Edges and pairs: the rows of the rank's
+//            block. Parameters: the value, equal on all ranks.
+//   halo     vertices only: the rows of own and halo vertices, in h(l)
+//   partial  what the rank has of a sum over the ranks. Vertices: rows in h(l); the value of a vertex
+//            is the sum of the rows that ranks have for it. Parameters: the value is the sum over
+//            the ranks.
 struct Forms {
   NodeRef plain = -1;
   NodeRef halo = -1;
-  NodeRef parts = -1;
+  NodeRef partial = -1;
 };
 
 constexpr std::array<std::string_view, 5> kHaloRows = {"narrow", "early", "late", "columns", "sums"};
@@ -54,8 +55,8 @@ bool is_row_wise(Op op) {
   }
 }
 
-// Says in which operands an operation is linear. If such operands are given as sums of parts, the
-// operation can be applied to each part, and its results are added up.
+// Says in which operands an operation is linear. If such an operand is a partial sum on each rank,
+// the operation can be applied to the partial sums, and its results are added up.
 enum class Linear : uint8_t {
   no,
   in_first,   // in the first operand; the others must be whole
@@ -98,19 +99,19 @@ class Distributor {
       : in_(dfg), placement_(placement), out_(dfg.name()), forward_(needed_forward(dfg)) {
     forms_.assign(dfg, {});
     local_.assign(dfg, 0);
-    in_parts_.assign(dfg, 0);
+    has_partial_.assign(dfg, 0);
     placed_.assign(dfg, 0);
     unread_.assign(dfg, 0);
     for (NodeRef i = 0; i < in_.size(); ++i) {
       refuse(in_[i]);
       local_[i] = computes_halo(i) ? 1 : 0;
     }
-    find_parts();
+    find_partial_sums();
     for (NodeRef i = 0; i < in_.size(); ++i) {
       if (!places_.contains(rows_for(i))) places_[rows_for(i)] = place_of(rows_for(i), dfg, views);
     }
     place_aggregations();
-    find_parts();
+    find_partial_sums();
   }
 
   Dfg run() {
@@ -164,8 +165,8 @@ class Distributor {
     return placement_.at({layer, forward_[i] == 0});
   }
 
-  void find_parts() {
-    for (NodeRef i = 0; i < in_.size(); ++i) in_parts_[i] = comes_in_parts(i) ? 1 : 0;
+  void find_partial_sums() {
+    for (NodeRef i = 0; i < in_.size(); ++i) has_partial_[i] = comes_as_partial_sums(i) ? 1 : 0;
   }
 
   void place_aggregations() {
@@ -188,16 +189,16 @@ class Distributor {
 
   // Returns whether an aggregation is done at another place than the owners of destinations.
   // Returns false if the ranks need nothing from each other for it: if they know the rows of their
-  // halo, or if all readers take its sums in parts.
+  // halo, or if all readers take its partial sums.
   bool is_elsewhere(NodeRef i, const NodeVector<char>& result) const {
     const PlacedAggregations* place = places_.at(rows_for(i)).get();
     if (place == nullptr || !place->can_place(i)) return false;
-    if (starts_parts(i)) return !is_read_in_parts(i, result);
+    if (starts_partial_sums(i)) return !is_read_as_partial_sums(i, result);
     const std::vector<NodeRef> sources = gathered_along(in_, i, Attr::src);
     return std::any_of(sources.begin(), sources.end(), [&](NodeRef x) { return !local_[x]; });
   }
 
-  bool is_read_in_parts(NodeRef i, const NodeVector<char>& result) const {
+  bool is_read_as_partial_sums(NodeRef i, const NodeVector<char>& result) const {
     if (result[i]) return false;
     const auto others_known = [&](NodeRef reader) {
       return std::all_of(inputs(reader).begin(), inputs(reader).end(),
@@ -206,7 +207,7 @@ class Distributor {
     return std::all_of(readers_[i].begin(), readers_[i].end(), [&](NodeRef r) {
       if (node(r).op == Op::column_sum) return true;
       if (!others_known(r)) return false;
-      return node(r).op == Op::weight_grad || (on_vertices(r) && in_parts_[r] && is_read_in_parts(r, result));
+      return node(r).op == Op::weight_grad || (on_vertices(r) && has_partial_[r] && is_read_as_partial_sums(r, result));
     });
   }
 
@@ -218,27 +219,27 @@ class Distributor {
     return is_row_wise(node(i).op) && std::all_of(inputs(i).begin(), inputs(i).end(), known);
   }
 
-  // Returns whether the edges of each rank give a part of the value: sums over the edges of a
-  // source, and what is linear in them.
-  bool comes_in_parts(NodeRef i) const {
+  // Returns whether the edges of each rank give a partial sum of the value. This is so for sums over
+  // the edges of a source, and for what is linear in them.
+  bool comes_as_partial_sums(NodeRef i) const {
     const Node& n = node(i);
     const bool at_source = on_vertices(i) || space(i).kind == SpaceKind::pair_src;
     if (!at_source) return false;
-    if (starts_parts(i)) return true;
-    const auto parts = [&](NodeRef in) { return in_parts_[in] != 0; };
+    if (starts_partial_sums(i)) return true;
+    const auto is_partial = [&](NodeRef in) { return has_partial_[in] != 0; };
     switch (linearity(n.op)) {
       case Linear::no:
         return false;
       case Linear::in_first:
-        return parts(n.inputs[0]) && std::none_of(n.inputs.begin() + 1, n.inputs.end(), parts);
+        return is_partial(n.inputs[0]) && std::none_of(n.inputs.begin() + 1, n.inputs.end(), is_partial);
       case Linear::in_all:
-        return std::all_of(n.inputs.begin(), n.inputs.end(), parts);
+        return std::all_of(n.inputs.begin(), n.inputs.end(), is_partial);
       case Linear::in_either:
-        return std::count_if(n.inputs.begin(), n.inputs.end(), parts) == 1;
+        return std::count_if(n.inputs.begin(), n.inputs.end(), is_partial) == 1;
     }
     return false;
   }
-  bool starts_parts(NodeRef i) const {
+  bool starts_partial_sums(NodeRef i) const {
     const Node& n = node(i);
     if (placed_[i]) return false;
     if (n.op == Op::lstm_grad_z) return on_vertices(i);
@@ -250,14 +251,14 @@ class Distributor {
   NodeRef plain(NodeRef i) {
     Forms& f = forms_[i];
     if (f.plain >= 0) return f.plain;
-    if (is_small(i)) return f.plain = out_.add({.op = Op::all_reduce, .inputs = {f.parts}});
+    if (is_small(i)) return f.plain = out_.add({.op = Op::all_reduce, .inputs = {f.partial}});
     NACRE_CHECK(on_vertices(i), "a value on edges is needed before it is made");
     if (placed_[i]) return f.plain = places_.at(rows_for(i))->place(i, out_, [&](NodeRef in) { return plain(in); });
-    const NodeRef made = starts_parts(i) || (in_parts_[i] && adds_parts_of(i)) ? add_parts(i) : make_own(i);
+    const NodeRef made = starts_partial_sums(i) || (has_partial_[i] && adds_result(i)) ? add_up(i) : make_own(i);
     return forms_[i].plain = made;
   }
 
-  NodeRef add_parts(NodeRef i) { return out_.add({.op = Op::exchange_add, .inputs = {parts(i)}}); }
+  NodeRef add_up(NodeRef i) { return out_.add({.op = Op::exchange_add, .inputs = {partial(i)}}); }
 
   NodeRef halo(NodeRef i) {
     if (forms_[i].halo >= 0) return forms_[i].halo;
@@ -276,17 +277,19 @@ class Distributor {
     return forms_[i].halo = made;
   }
 
-  // Returns the value in parts. Other operands of a linear operation are needed whole.
-  NodeRef parts(NodeRef i) {
-    if (forms_[i].parts >= 0) return forms_[i].parts;
-    NACRE_CHECK(in_parts_[i], "this value is not the sum of what ranks have");
+  // Returns the partial sum of a value. Where a linear operation computes it, the operands that are
+  // no partial sums are needed as rows of own and halo vertices.
+  NodeRef partial(NodeRef i) {
+    if (forms_[i].partial >= 0) return forms_[i].partial;
+    NACRE_CHECK(has_partial_[i], "this value is not the sum of what ranks have");
     NodeRef made = -1;
-    if (starts_parts(i)) {
+    if (starts_partial_sums(i)) {
       made = make_start(i);
     } else {
-      made = copy_to(Space::halo(space(i).layer), i, [&](NodeRef in) { return in_parts_[in] ? parts(in) : halo(in); });
+      made = copy_to(Space::halo(space(i).layer), i,
+                     [&](NodeRef in) { return has_partial_[in] ? partial(in) : halo(in); });
     }
-    return forms_[i].parts = made;
+    return forms_[i].partial = made;
   }
 
   // Makes a sum over the edges of each source in h(l).
@@ -361,10 +364,10 @@ class Distributor {
     return rows(i) == HaloRows::early ? has_product(i) : columns < width(i);
   }
 
-  // Returns how many columns would travel to add up a value that comes in parts.
+  // Returns how many columns would travel to add up the partial sums of a value.
   int64_t added_columns(NodeRef i) const {
-    if (forms_[i].plain >= 0 || is_small(i) || !in_parts_[i]) return 0;
-    if (starts_parts(i)) return width(i);
+    if (forms_[i].plain >= 0 || is_small(i) || !has_partial_[i]) return 0;
+    if (starts_partial_sums(i)) return width(i);
     const int64_t before = added_operands(i);
     return adds(i, before) ? width(i) : before;
   }
@@ -373,13 +376,13 @@ class Distributor {
     for (const NodeRef in : inputs(i)) sum += added_columns(in);
     return sum;
   }
-  // Returns whether the parts of the result of a linear operation are added up, not those of its
-  // operands.
-  bool adds_parts_of(NodeRef i) const { return adds(i, added_operands(i)); }
+  // Returns whether the partial sums of the result of a linear operation are added up, not those of
+  // its operands.
+  bool adds_result(NodeRef i) const { return adds(i, added_operands(i)); }
   bool adds(NodeRef i, int64_t before) const {
     if (before == 0 || sends_results(i)) return false;
     int64_t extra = 0;  // columns of the other operands
-    for (const NodeRef in : inputs(i)) extra += in_parts_[in] ? 0 : halo_columns(in);
+    for (const NodeRef in : inputs(i)) extra += has_partial_[in] ? 0 : halo_columns(in);
     return rows(i) == HaloRows::early ? extra == 0 && is_dense(node(i).op) : width(i) + extra < before;
   }
 
@@ -390,8 +393,8 @@ class Distributor {
     forms_[i].plain = copy_to(space(i), i, [&](NodeRef in) { return operand(i, in); });
   }
 
-  // Makes a parameter, or a value of parameters. What is summed over rows is a part of the sum over
-  // all ranks.
+  // Makes a parameter, or a value of parameters. What is summed over rows is a partial sum of that
+  // over all ranks.
   void make_small(NodeRef i) {
     const Node& n = node(i);
     if (n.op == Op::column_moments) {
@@ -400,19 +403,19 @@ class Distributor {
     }
     const bool of_rows = std::any_of(n.inputs.begin(), n.inputs.end(), [&](NodeRef in) { return !is_small(in); });
     if (of_rows) {
-      forms_[i].parts = sum_of_rows(i);
+      forms_[i].partial = sum_of_rows(i);
       return;
     }
-    const auto only_parts = [&](NodeRef in) { return forms_[in].plain < 0; };
+    const auto only_partial = [&](NodeRef in) { return forms_[in].plain < 0; };
     const bool linear = n.op == Op::add || n.op == Op::sub || n.op == Op::scale;
-    if (linear && std::all_of(n.inputs.begin(), n.inputs.end(), only_parts)) {
-      forms_[i].parts = copy_to(space(i), i, [&](NodeRef in) { return forms_[in].parts; });
+    if (linear && std::all_of(n.inputs.begin(), n.inputs.end(), only_partial)) {
+      forms_[i].partial = copy_to(space(i), i, [&](NodeRef in) { return forms_[in].partial; });
     } else {
       forms_[i].plain = copy_to(space(i), i, [&](NodeRef in) { return plain(in); });
     }
   }
 
-  // Returns this rank's part of a sum over rows, in which every row must count once.
+  // Returns this rank's partial sum over rows. Over all ranks, every row must count once.
   NodeRef sum_of_rows(NodeRef i) {
     const Node& n = node(i);
     const NodeRef first = n.inputs[0];
@@ -422,26 +425,26 @@ class Distributor {
     }
     if (n.op == Op::weight_grad && on_vertices(first)) return weight_grad(i);
     if (n.op == Op::column_sum && on_vertices(first) && added_columns(first) > 0) {
-      return copy_to(space(i), i, [&](NodeRef in) { return parts(in); });
+      return copy_to(space(i), i, [&](NodeRef in) { return partial(in); });
     }
     if (space(first).kind == SpaceKind::pair_src) {
-      const auto parts =
-          std::count_if(n.inputs.begin(), n.inputs.end(), [&](NodeRef in) { return in_parts_[in] != 0; });
-      NACRE_CHECK(parts == 1, "a sum over pairs of sources counts pairs of the halo more than once");
+      const auto partial_operands =
+          std::count_if(n.inputs.begin(), n.inputs.end(), [&](NodeRef in) { return has_partial_[in] != 0; });
+      NACRE_CHECK(partial_operands == 1, "a sum over pairs of sources counts pairs of the halo more than once");
     }
     return copy_to(space(i), i, [&](NodeRef in) { return block_value(in); });
   }
 
-  // Makes Σ xᵀ·g over all vertices. If g comes in parts, the sum over own and halo rows gives the
-  // same.
+  // Makes Σ xᵀ·g over all vertices. If g is a partial sum on each rank, the sum over own and
+  // halo rows, added up over the ranks, is the same.
   NodeRef weight_grad(NodeRef i) {
     const std::vector<NodeRef>& in = inputs(i);
     for (const bool second : {true, false}) {
       const NodeRef g = in[second ? 1 : 0];
       const NodeRef x = in[second ? 0 : 1];
-      if (!in_parts_[g] || in_parts_[x]) continue;
+      if (!has_partial_[g] || has_partial_[x]) continue;
       if (halo_columns(x) >= added_columns(g)) continue;
-      return copy_to(space(i), i, [&](NodeRef n) { return n == g ? parts(g) : halo(x); });
+      return copy_to(space(i), i, [&](NodeRef n) { return n == g ? partial(g) : halo(x); });
     }
     return copy_to(space(i), i, [&](NodeRef n) { return plain(n); });
   }
@@ -493,8 +496,8 @@ class Distributor {
   // Whether the nodes of the backward pass are being made, rather than those of the forward pass.
   bool backward_ = false;
   NodeVector<Forms> forms_;
-  NodeVector<char> local_;     // whether ranks can compute the value for their halo from leaves
-  NodeVector<char> in_parts_;  // whether the value can be had in parts
+  NodeVector<char> local_;        // whether ranks can compute the value for their halo from leaves
+  NodeVector<char> has_partial_;  // whether ranks have partial sums of the value
   // These are for aggregations that are done at other places than the owners of destinations: the
   // place for each choice (null if there is none), the readers of each node, whether a node is such
   // an aggregation, and whether a value of edges has only such readers.

@@ -47,8 +47,8 @@ NodeRef SourceAggregations::place(NodeRef root, Dfg& out, KnownValues::Own own) 
     const NodeRef sum = out.add({.op = Op::index_add, .inputs = {edges}, .attr = Attr::dst});
     return as_layer(sum, layer, out);
   }
-  const NodeRef parts = out.add({.op = Op::index_add, .inputs = {edges}, .attr = Attr::src, .ints = {1}});
-  const NodeRef sum = as_layer(out.add({.op = Op::exchange_add, .inputs = {parts}}), layer, out);
+  const NodeRef partial = out.add({.op = Op::index_add, .inputs = {edges}, .attr = Attr::src, .ints = {1}});
+  const NodeRef sum = as_layer(out.add({.op = Op::exchange_add, .inputs = {partial}}), layer, out);
   if (n.op == Op::index_add) return sum;
   const NodeRef degree = out.add({.op = Op::degree, .type = {n.type.space, {}}, .attr = Attr::dst});
   return out.add({.op = Op::mul, .inputs = {sum, out.add({.op = Op::inv, .inputs = {degree}})}});
