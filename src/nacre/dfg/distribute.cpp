@@ -17,9 +17,9 @@ namespace {
 //   plain    vertices: the rows of the rank's own vertices. Edges and pairs: the rows of the rank's
 //            block. Parameters: the value, equal on all ranks.
 //   halo     vertices only: the rows of own and halo vertices, in h(l)
-//   partial  what the rank has of a sum over the ranks. Vertices: rows in h(l); the value of a vertex
-//            is the sum of the rows that ranks have for it. Parameters: the value is the sum over
-//            the ranks.
+//   partial  what the rank has of a sum over the ranks. Vertices: rows in h(l); the value of a
+//            vertex is the sum of the rows that ranks have for it. Parameters: the value is the sum
+//            over the ranks.
 struct Forms {
   NodeRef plain = -1;
   NodeRef halo = -1;
@@ -219,8 +219,8 @@ class Distributor {
     return is_row_wise(node(i).op) && std::all_of(inputs(i).begin(), inputs(i).end(), known);
   }
 
-  // Returns whether the edges of each rank give a partial sum of the value. This is so for sums over
-  // the edges of a source, and for what is linear in them.
+  // Returns whether the edges of each rank give a partial sum of the value. This is so for sums
+  // over the edges of a source, and for what is linear in them.
   bool comes_as_partial_sums(NodeRef i) const {
     const Node& n = node(i);
     const bool at_source = on_vertices(i) || space(i).kind == SpaceKind::pair_src;
