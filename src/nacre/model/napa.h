@@ -177,7 +177,7 @@ class Napa {
   // Sampled edges are scaled as described at Aggregate.
   Value pull(Value x, Aggregate aggregate, Value weighting = {});
   // Does pull and then linear. If the aggregation is linear, the planner may exchange the two,
-  // which gives the same values, perhaps with narrower messages. The bias is always added last.
+  // which gives the same values, perhaps with shorter messages. The bias is always added last.
   Value pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how = {});
   // Returns the last hidden state of an LSTM over the messages. The planner computes the input half
   // of the gates once per vertex.

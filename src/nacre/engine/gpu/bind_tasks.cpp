@@ -45,12 +45,12 @@ int64_t count_pieces(const TaskWindows& w) {
   return sum;
 }
 
-// Returns the narrowest windows that do not leave too many pieces.
+// Returns the smallest windows that do not leave too many pieces.
 int64_t choose_window(TaskWindows w) {
   std::vector<int64_t> windows = {1};
   while (windows.back() < w.tasks.num_tasks()) windows.push_back(4 * windows.back());
   std::vector<int64_t> pieces(windows.size(), 0);
-  // The widest window has all gTasks, so that nothing is cut.
+  // The largest window has all gTasks, so that nothing is cut.
   parallel_tasks(static_cast<int64_t>(windows.size()) - 1, [&](int64_t i) {
     TaskWindows mine = w;
     mine.window = windows[i];

@@ -30,7 +30,7 @@ SpmmFacts spmm_facts(const PlannedKernel& k);
 // The decision `columns`: where rows are read many times but do not fit into the cache together,
 // the sum is computed for one tile of columns after the other, because the columns of one tile do
 // fit. The tiles are read where the rows lie, or from a copy in which each tile begins with a
-// memory line. Narrower tiles, of one line or half a line, are for devices that share their cache
+// memory line. Tiles of only one line or half a line are for devices that share their cache
 // with others. They walk the edges more often, so they are taken only if that is predicted to be
 // faster, or if a plan file names them.
 struct ColumnTiles {
