@@ -44,8 +44,8 @@ class SlowDevices final : public RankMemory {
     if (!copy.empty()) copy_rows(rows, {copy.data(), rows.count, rows.row_bytes, 0, nullptr}, 0, rows.count);
     return std::make_shared<Offer>(std::move(copy));
   }
-  std::shared_ptr<RankOffer> offer_part(int, SumType type, const void* part, int64_t count) override {
-    const auto* first = static_cast<const std::byte*>(part);
+  std::shared_ptr<RankOffer> offer_array(int, SumType type, const void* array, int64_t count) override {
+    const auto* first = static_cast<const std::byte*>(array);
     return std::make_shared<Offer>(std::vector<std::byte>(first, first + count * bytes_of(type)));
   }
   std::shared_ptr<RankTicket> take(int, const Copy& copy, RankOffer& offered) override {
@@ -63,10 +63,10 @@ class SlowDevices final : public RankMemory {
     if (copy.add) work->wait();  // rows are added in the order of their senders
     return work;
   }
-  std::shared_ptr<RankTicket> take_sum(int, SumType type, std::span<const std::shared_ptr<RankOffer>> parts, void* out,
+  std::shared_ptr<RankTicket> take_sum(int, SumType type, std::span<const std::shared_ptr<RankOffer>> offers, void* out,
                                        int64_t count) override {
     std::vector<std::vector<std::byte>> copies;
-    for (const auto& part : parts) copies.push_back(static_cast<const Offer&>(*part).copy);
+    for (const auto& offer : offers) copies.push_back(static_cast<const Offer&>(*offer).copy);
     return std::make_shared<Work>([type, copies = std::move(copies), out, count]() mutable {
       nap(1e-4);
       std::vector<void*> memory;

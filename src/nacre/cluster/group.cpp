@@ -27,7 +27,7 @@ bool is_done(const SharedJob& job) { return job.ready && job.done == job.total; 
 
 // Returns whether `rank` is free to use its memory of the job again.
 bool is_free(const SharedJob& job, int rank) {
-  const bool sent = job.parts.empty() && job.copy.from_rank == rank && job.copy.to_rank != rank;
+  const bool sent = job.arrays.empty() && job.copy.from_rank == rank && job.copy.to_rank != rank;
   return is_done(job) || (sent && job.offer != nullptr && job.offer->is_copy());
 }
 
@@ -133,7 +133,7 @@ uint64_t RankGroup::start(int rank, const ExchangeRequest& request) {
 void RankGroup::add_sum(SharedCall& call, int rank, void* data, std::shared_ptr<RankOffer> offer) {
   const bool all = call.num_started + 1 == size_;
   if (offer == nullptr) {
-    call.sum.parts[rank] = data;
+    call.sum.arrays[rank] = data;
     call.sum.ready = all;
     call.of_rank[rank].push_back(&call.sum);
     return;
@@ -142,7 +142,7 @@ void RankGroup::add_sum(SharedCall& call, int rank, void* data, std::shared_ptr<
   call.own_sums.resize(size_);
   call.offers[rank] = std::move(offer);
   SharedJob& own = call.own_sums[rank];
-  own.parts = {data};
+  own.arrays = {data};
   own.worker = rank;
   own.total = own.piece = call.sum.total;
   call.of_rank[rank].push_back(&own);
@@ -152,7 +152,7 @@ void RankGroup::add_sum(SharedCall& call, int rank, void* data, std::shared_ptr<
 
 uint64_t RankGroup::start(int rank, SumType type, void* data, int64_t count, const char* name) {
   std::shared_ptr<RankOffer> offer;
-  if (!memory_->shares_sums()) offer = memory_->offer_part(rank, type, data, count);
+  if (!memory_->shares_sums()) offer = memory_->offer_array(rank, type, data, count);
   Lock lock(mutex_);
   SharedCall& call = enter(lock, rank, CallKind::all_reduce, name);
   SharedJob& sum = call.sum;
@@ -160,7 +160,7 @@ uint64_t RankGroup::start(int rank, SumType type, void* data, int64_t count, con
     sum.type = type;
     sum.total = count;
     sum.piece = kPieceBytes / bytes_of(type);
-    sum.parts.resize(size_);
+    sum.arrays.resize(size_);
   }
   if (sum.type != type || sum.total != count) {
     report(rank, rank, false, other_sum({type, count}, {sum.type, sum.total}, name));
@@ -191,13 +191,13 @@ bool RankGroup::may_run(const SharedCall& call, const SharedJob& job, int rank) 
 
 void RankGroup::run_job(SharedCall& call, SharedJob& job, const RankMemory::Copy& copy, int rank) {
   if (!call.own_sums.empty()) {
-    job.ticket = memory_->take_sum(rank, call.sum.type, call.offers, job.parts[0], job.total);
+    job.ticket = memory_->take_sum(rank, call.sum.type, call.offers, job.arrays[0], job.total);
   } else if (job.offer != nullptr) {
     job.ticket = memory_->take(rank, copy, *job.offer);
-  } else if (job.parts.empty()) {
+  } else if (job.arrays.empty()) {
     memory_->copy(copy);
   } else {
-    memory_->sum(job.type, job.parts, copy.begin, copy.end);
+    memory_->sum(job.type, job.arrays, copy.begin, copy.end);
   }
 }
 
@@ -304,7 +304,7 @@ double RankGroup::finish(int rank, uint64_t number, std::vector<std::string>* te
 std::string RankGroup::wait_for_work(Lock& lock, const SharedCall& call, int rank) {
   std::vector<std::shared_ptr<RankTicket>> tickets;
   for (const SharedJob* job : call.of_rank[rank]) {
-    const bool takes = !job->parts.empty() || job->copy.to_rank == rank;
+    const bool takes = !job->arrays.empty() || job->copy.to_rank == rank;
     // Other ranks may still work on a copy of the rows, so the sender must not look at the ticket
     // of a copy.
     const bool sends = !takes && job->offer != nullptr && !job->offer->is_copy();

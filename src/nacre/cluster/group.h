@@ -22,8 +22,8 @@ struct SharedJob {
   bool has_from = false, has_to = false;  // which ends of a message are known
   RankMemory::Copy copy{};
   SumType type = SumType::f32;
-  std::vector<void*> parts;  // for a sum: the array of each rank; empty for a message
-  bool ready = false;        // whether all ends are known
+  std::vector<void*> arrays;  // for a sum: the array of each rank; empty for a message
+  bool ready = false;         // whether all ends are known
   // How many rows of a message, or elements of a sum, there are in all, belong to a piece, have
   // been claimed by a rank, and are done.
   int64_t total = 0, piece = 1, claimed = 0, done = 0;

@@ -17,7 +17,7 @@ namespace nacre {
 
 enum class PacketKind : uint8_t {
   start,     // the sender has started a call; the body of a gather is its text
-  part,      // rows of an exchange, or the sender's elements of a slice of a sum
+  content,   // rows of an exchange, or the sender's elements of the receiver's slice of a sum
   sum,       // the sums of the sender's slice
   report,    // what the sender knows of a failure; the body is the reason
   choice,    // the report that all ranks throw
@@ -32,7 +32,7 @@ struct PacketHead {
   CallKind call = CallKind::exchange;
   bool vague = false;   // true if the report knows no reason
   uint64_t number = 0;  // number of a call or a question
-  int64_t offset = 0;   // for a part or sum: where the body begins in the message
+  int64_t offset = 0;   // for content or sums: where the body begins in the message
   // At the start of an exchange: the sizes of the messages between the sender and the receiver.
   MessageSize sends, expects;
   SumSize sum;  // at the start of a sum: its size

@@ -46,7 +46,7 @@ class PacketCall {
   virtual void begin() = 0;
   // Is called when a packet says that `peer` has started the call.
   void peer_started(int peer, const PacketView& packet);
-  // Is called when a packet with bytes of a part or of a sum has arrived from `peer`.
+  // Is called when a packet with content or with sums has arrived from `peer`.
   void receive(int peer, const PacketView& packet);
   // Sends as many packets as there is room for. Returns whether anything was sent.
   bool pump();

@@ -18,7 +18,7 @@ class ExchangeCall final : public PacketCall {
       if (send.peer == port.rank()) {
         own_from_ = send.rows;
       } else {
-        out_.push_back({send.peer, PacketKind::part, send.rows});
+        out_.push_back({send.peer, PacketKind::content, send.rows});
       }
     }
     for (const ReceiveRows& receive : request.receives) {
@@ -28,9 +28,9 @@ class ExchangeCall final : public PacketCall {
         own_ = receive;
       } else if (receive.add) {
         const Rows arrived = make_room(receive);
-        in_.push_back({receive.peer, PacketKind::part, arrived});
+        in_.push_back({receive.peer, PacketKind::content, arrived});
       } else {
-        in_.push_back({receive.peer, PacketKind::part, receive.rows});
+        in_.push_back({receive.peer, PacketKind::content, receive.rows});
       }
     }
     std::sort(added_.begin(), added_.end(), [](const Added& a, const Added& b) { return a.to.peer < b.to.peer; });
@@ -110,17 +110,17 @@ class SumCall final : public PacketCall {
       : PacketCall(port, CallKind::all_reduce, number, name),
         size_(size),
         data_(static_cast<std::byte*>(data)),
-        parts_(port.size()) {
+        from_peers_(port.size()) {
     const int64_t own = slice(port.rank()).bytes();
     for (int peer = 0; peer < port.size(); ++peer) {
       if (peer == port.rank()) continue;
       peers_.push_back(peer);
-      parts_[peer].resize(static_cast<size_t>(own));
-      add(out_, peer, PacketKind::part, readable(slice(peer)));
-      add(in_, peer, PacketKind::part, Rows{parts_[peer].data(), 1, own});
+      from_peers_[peer].resize(static_cast<size_t>(own));
+      add(out_, peer, PacketKind::content, readable(slice(peer)));
+      add(in_, peer, PacketKind::content, Rows{from_peers_[peer].data(), 1, own});
     }
-    // Sums come last: a peer that owes a part is waited for first, because others wait for this
-    // rank as long as the part is missing.
+    // Sums come last: a peer that owes elements of this rank's slice is waited for first,
+    // because others wait for this rank as long as the elements are missing.
     for (const int peer : peers_) add(in_, peer, PacketKind::sum, slice(peer));
     missing_ = own > 0 ? static_cast<int>(peers_.size()) : 0;
   }
@@ -153,21 +153,21 @@ class SumCall final : public PacketCall {
   }
 
   void arrived(const InMessage& message) override {
-    if (message.kind != PacketKind::part || --missing_ > 0) return;
+    if (message.kind != PacketKind::content || --missing_ > 0) return;
     const Rows own = slice(port_.rank());
-    std::vector<void*> parts;
-    parts.reserve(parts_.size());
-    for (int r = 0; r < port_.size(); ++r) parts.push_back(r == port_.rank() ? own.data : parts_[r].data());
-    sum_in_place(size_.type, parts, 0, own.row_bytes / bytes_of(size_.type));
-    parts_.clear();
+    std::vector<void*> slices;
+    slices.reserve(from_peers_.size());
+    for (int r = 0; r < port_.size(); ++r) slices.push_back(r == port_.rank() ? own.data : from_peers_[r].data());
+    sum_in_place(size_.type, slices, 0, own.row_bytes / bytes_of(size_.type));
+    from_peers_.clear();
     for (const int peer : peers_) out_.push_back({peer, PacketKind::sum, readable(own)});
   }
 
   SumSize size_;
   std::byte* data_;
-  // The part of each peer in the sum of this rank's slice. It is empty when it has been added.
-  std::vector<std::vector<std::byte>> parts_;
-  int missing_;  // number of parts that have not arrived yet
+  // The elements of this rank's slice that each peer has sent; empty when they have been added.
+  std::vector<std::vector<std::byte>> from_peers_;
+  int missing_;  // number of peers whose elements have not arrived yet
 };
 
 class GatherCall final : public PacketCall {

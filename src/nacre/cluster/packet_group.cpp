@@ -92,7 +92,7 @@ void PacketGroup::receive(int from, const PacketView& packet, Packet& storage) {
     case PacketKind::start:
       receive_start(from, packet, storage);
       break;
-    case PacketKind::part:
+    case PacketKind::content:
     case PacketKind::sum:
       // After a failure, and for calls that were given up, nobody wants the bytes.
       if (const auto call = calls_.find(head.number); call != calls_.end() && !agreement_.failed()) {

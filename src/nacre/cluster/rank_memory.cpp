@@ -19,13 +19,13 @@ void RankMemory::copy(const Copy& copy) {
   }
 }
 
-void RankMemory::sum(SumType type, std::span<void* const> parts, int64_t begin, int64_t end) {
-  sum_in_place(type, parts, begin, end);
+void RankMemory::sum(SumType type, std::span<void* const> arrays, int64_t begin, int64_t end) {
+  sum_in_place(type, arrays, begin, end);
 }
 
 std::shared_ptr<RankOffer> RankMemory::offer(int, int, const ConstRows&) { not_offered(); }
 
-std::shared_ptr<RankOffer> RankMemory::offer_part(int, SumType, const void*, int64_t) { not_offered(); }
+std::shared_ptr<RankOffer> RankMemory::offer_array(int, SumType, const void*, int64_t) { not_offered(); }
 
 std::shared_ptr<RankTicket> RankMemory::take(int, const Copy&, RankOffer&) { not_offered(); }
 

@@ -59,7 +59,7 @@ class RankMemory {
   // several at once.
   virtual void copy(const Copy& copy);
   // Does what sum_in_place() does.
-  virtual void sum(SumType type, std::span<void* const> parts, int64_t begin, int64_t end);
+  virtual void sum(SumType type, std::span<void* const> arrays, int64_t begin, int64_t end);
 
   // The functions below are for memory that is not shared. The thread of the rank that comes first
   // among their arguments calls them.
@@ -70,14 +70,14 @@ class RankMemory {
   // Offers rows to rank `to`.
   virtual std::shared_ptr<RankOffer> offer(int from, int to, const ConstRows& rows);
   // Offers an array to all ranks. Work that the rank queues later may overwrite the array.
-  virtual std::shared_ptr<RankOffer> offer_part(int rank, SumType type, const void* part, int64_t count);
+  virtual std::shared_ptr<RankOffer> offer_array(int rank, SumType type, const void* array, int64_t count);
   // Copies or adds the offered rows into the memory of copy.to_rank. Returns null if this has been
   // done, and otherwise a ticket.
   virtual std::shared_ptr<RankTicket> take(int to, const Copy& copy, RankOffer& offer);
   // Writes the sum of the offered arrays to `out`, in the memory of `rank`. Returns null if this
   // has been done, and otherwise a ticket.
   virtual std::shared_ptr<RankTicket> take_sum(int rank, SumType type,
-                                               std::span<const std::shared_ptr<RankOffer>> parts, void* out,
+                                               std::span<const std::shared_ptr<RankOffer>> offers, void* out,
                                                int64_t count);
   // Makes work that `rank` begins or queues from now on wait for the work of a ticket.
   virtual void wait(int rank, RankTicket& ticket);

@@ -7,7 +7,7 @@
 namespace nacre {
 namespace {
 
-constexpr int64_t kAligned = 4;  // columns that a vector register or a load of 16 bytes takes at once
+constexpr int64_t kAligned = 4;  // columns that a vector register or a load of a GPU takes
 
 }  // namespace
 

@@ -78,9 +78,9 @@ class DeviceRankMemory final : public RankMemory {
     return std::make_shared<Ticket>(sides_[rank], BesideWork{nullptr, sides_[rank].device->record()});
   }
   std::shared_ptr<RankOffer> offer(int from, int to, const ConstRows& rows) override;
-  std::shared_ptr<RankOffer> offer_part(int rank, SumType type, const void* part, int64_t count) override;
+  std::shared_ptr<RankOffer> offer_array(int rank, SumType type, const void* array, int64_t count) override;
   std::shared_ptr<RankTicket> take(int to, const Copy& copy, RankOffer& offer) override;
-  std::shared_ptr<RankTicket> take_sum(int rank, SumType type, std::span<const std::shared_ptr<RankOffer>> parts,
+  std::shared_ptr<RankTicket> take_sum(int rank, SumType type, std::span<const std::shared_ptr<RankOffer>> offers,
                                        void* out, int64_t count) override;
   void wait(int rank, RankTicket& ticket) override;
   void measure(int rank, bool on) override { sides_[rank].measuring = on && !on_host(rank); }
@@ -110,11 +110,11 @@ void move_on_host(const ConstRows& from, const Rows& to, const std::optional<Sum
 }
 
 template <class T>
-void sum_on_host(const std::vector<void*>& parts, void* out, int64_t count) {
+void sum_on_host(const std::vector<void*>& arrays, void* out, int64_t count) {
   parallel_for(count, kHostBytes / static_cast<int64_t>(sizeof(T)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      T sum = static_cast<const T*>(parts[0])[i];
-      for (size_t r = 1; r < parts.size(); ++r) sum += static_cast<const T*>(parts[r])[i];
+      T sum = static_cast<const T*>(arrays[0])[i];
+      for (size_t r = 1; r < arrays.size(); ++r) sum += static_cast<const T*>(arrays[r])[i];
       static_cast<T*>(out)[i] = sum;
     }
   });
@@ -156,17 +156,17 @@ std::shared_ptr<RankOffer> DeviceRankMemory::offer(int from, int to, const Const
   return offer;
 }
 
-std::shared_ptr<RankOffer> DeviceRankMemory::offer_part(int rank, SumType type, const void* part, int64_t count) {
+std::shared_ptr<RankOffer> DeviceRankMemory::offer_array(int rank, SumType type, const void* array, int64_t count) {
   RankSide& side = sides_[rank];
   const int64_t bytes = count * bytes_of(type);
   auto offer = std::make_shared<Offer>(side, side.buffers->take(bytes, !all_direct_));
   if (bytes == 0) return offer;
   if (on_host(rank)) {
-    std::memcpy(offer->memory(), part, static_cast<size_t>(bytes));
+    std::memcpy(offer->memory(), array, static_cast<size_t>(bytes));
   } else if (all_direct_) {
-    side.device->copy(offer->memory(), part, bytes);
+    side.device->copy(offer->memory(), array, bytes);
   } else {
-    side.move(as_rows<ConstRows>(type, static_cast<const std::byte*>(part), count),
+    side.move(as_rows<ConstRows>(type, static_cast<const std::byte*>(array), count),
               as_rows<Rows>(type, static_cast<std::byte*>(offer->memory()), count));
   }
   offer->publish();
@@ -201,14 +201,14 @@ void DeviceRankMemory::wait(int rank, RankTicket& ticket) {
 }
 
 std::shared_ptr<RankTicket> DeviceRankMemory::take_sum(int rank, SumType type,
-                                                       std::span<const std::shared_ptr<RankOffer>> parts, void* out,
+                                                       std::span<const std::shared_ptr<RankOffer>> offers, void* out,
                                                        int64_t count) {
   RankSide& side = sides_[rank];
   std::optional<Beside> beside;
   if (!on_host(rank)) beside.emplace(*side.device);
   std::vector<void*> memory;
-  for (const auto& part : parts) {
-    auto& offer = static_cast<Offer&>(*part);
+  for (const auto& offered : offers) {
+    auto& offer = static_cast<Offer&>(*offered);
     // One of these offers is the rank's own. So after the waits, all that the rank queued before
     // the call has ended, too.
     offer.wait(side);
@@ -219,7 +219,7 @@ std::shared_ptr<RankTicket> DeviceRankMemory::take_sum(int rank, SumType type,
     return nullptr;
   }
   const BesideWork work = side.beside(&DeviceSeconds::reduced, [&] { side.sum(type, memory, out, count); });
-  for (const auto& part : parts) static_cast<Offer&>(*part).is_read_until({side.device.get(), work.to});
+  for (const auto& offered : offers) static_cast<Offer&>(*offered).is_read_until({side.device.get(), work.to});
   return std::make_shared<Ticket>(side, work);
 }
 

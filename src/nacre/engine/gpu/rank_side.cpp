@@ -47,14 +47,14 @@ void RankSide::move(const ConstRows& from, const Rows& to, cuda::RowAction actio
   context_->launch(function, cuda::move_blocks(move, from.count), params)();
 }
 
-void RankSide::sum(SumType type, const std::vector<void*>& parts, void* out, int64_t count) {
+void RankSide::sum(SumType type, const std::vector<void*>& arrays, void* out, int64_t count) {
   const bool doubles = type == SumType::f64;
-  const int number = static_cast<int>(parts.size());
+  const int number = static_cast<int>(arrays.size());
   const GpuFunction& function =
-      context_->compiler().function(FunctionKey("sum parts").add(number).add(doubles).bytes(),
+      context_->compiler().function(FunctionKey("sum arrays").add(number).add(doubles).bytes(),
                                     [&] { return cuda::RowSource{cuda::sum_arrays(number, doubles)}; });
-  cuda::LaunchParams params(cuda::SumPartsParams{.out = out, .count = count});
-  params.operands(parts);
+  cuda::LaunchParams params(cuda::SumArraysParams{.out = out, .count = count});
+  params.operands(arrays);
   context_->launch(function, (count + cuda::kSumThreads - 1) / cuda::kSumThreads, params)();
 }
 

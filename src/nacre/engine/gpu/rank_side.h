@@ -31,7 +31,7 @@ struct RankSide {
   // These functions queue work on the device. move() copies, adds or converts rows. sum() adds up
   // arrays in their order.
   void move(const ConstRows& from, const Rows& to, cuda::RowAction action = cuda::RowAction::copy);
-  void sum(SumType type, const std::vector<void*>& parts, void* out, int64_t count);
+  void sum(SumType type, const std::vector<void*>& arrays, void* out, int64_t count);
 
   // Calls queue(), which queues work on the device. If measuring is on, measures how long the
   // device takes for this work.

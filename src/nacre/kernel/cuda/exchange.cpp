@@ -99,7 +99,7 @@ int64_t move_blocks(const RowMove& move, int64_t rows) {
 
 Source sum_arrays(int arrays, bool doubles) {
   Entry entry("sum_arrays");
-  entry.takes<SumPartsParams>();
+  entry.takes<SumArraysParams>();
   std::string sum;
   for (int p = 0; p < arrays; ++p) {
     const std::string name = "p" + std::to_string(p);

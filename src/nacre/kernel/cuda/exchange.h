@@ -32,7 +32,7 @@ Source move_rows(const RowMove& move);
 // Returns the number of blocks of move_rows().
 int64_t move_blocks(const RowMove& move, int64_t rows);
 
-NACRE_PARAMS(SumPartsParams, (Value*, out), (i64, count));
+NACRE_PARAMS(SumArraysParams, (Value*, out), (i64, count));
 // Adds up the operands in their order. There are `arrays` of them, of floats or doubles.
 Source sum_arrays(int arrays, bool doubles);
 inline constexpr int kSumThreads = 256;
