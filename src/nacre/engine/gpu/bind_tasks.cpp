@@ -45,7 +45,7 @@ int64_t count_pieces(const TaskWindows& w) {
   return sum;
 }
 
-// Returns the smallest windows that do not leave too many pieces.
+// Returns the narrowest windows that do not leave too many pieces.
 int64_t choose_window(TaskWindows w) {
   std::vector<int64_t> windows = {1};
   while (windows.back() < w.tasks.num_tasks()) windows.push_back(4 * windows.back());
