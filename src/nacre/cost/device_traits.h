@@ -53,7 +53,7 @@ struct DeviceTraits {
   // never.
   int64_t joined_rows = -1;
 
-  // Returns how many bytes of rows one launch of a kernel may leave in memory for the next one.
+  // Returns how many bytes of rows one part of a kernel may leave in memory for its next part.
   int64_t rows_budget() const { return memory_bytes / 8; }
   // Returns how many bytes of copies of rows a kernel may hold at a time. More than this would not
   // make it faster, because copies of large graphs are made chunk by chunk.

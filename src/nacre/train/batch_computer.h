@@ -47,8 +47,7 @@ struct BatchParts {
   const void* resident_features = nullptr;
   // The features in tiers of a device and the host; null if there are no tiers.
   const FeatureStore* store = nullptr;
-  // Says what the losses of batches are divided by. If this is null, every batch is a step of its
-  // own.
+  // what the losses of batches are divided by; null: every batch is a step of its own
   StepWeights* weights = nullptr;
 
   // Returns the values of the leaves of a batch, without its features.

@@ -15,7 +15,7 @@ namespace nacre {
 
 class StaleSteps {
  public:
-  // `learner` and `backend` must outlive this object.
+  // Both must outlive the steps.
   StaleSteps(Learner& learner, Backend& backend, const GradientMemory& gradients)
       : learner_(learner), backend_(backend), gradients_(gradients) {}
 

@@ -216,7 +216,7 @@ class GpuContext {
   std::vector<int> products_;
 };
 
-// Describes the kernel that is being bound, as the binders below receive it.
+// One kernel that is being bound, as the binders below receive it.
 struct GpuKernel {
   GpuContext& context;
   const Executor& executor;
