@@ -354,9 +354,10 @@ ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("sour
 
 
 def from_table(table: Any) -> Source:
-    """A row is an edge. The ends are in columns source and target, src and dst, or from and to, or
-    else in the first two; columns weight and type are used. Ids that are not numbers from 0 on are
-    numbered in the order in which they appear."""
+    """Takes a table that has a row for each edge. The ends of the edges are in the columns source and
+    target, src and dst, or from and to; in other tables, they are in the first two columns. The
+    columns weight and type are used, too. Ids that are not numbers from 0 on are numbered in the
+    order in which they appear."""
     columns = _columns(table)
     lower = {str(name).lower(): name for name in reversed(columns)}
     ends = next(((lower[a], lower[b]) for a, b in ENDS if a in lower and b in lower), None)
