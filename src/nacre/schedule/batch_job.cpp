@@ -27,6 +27,7 @@ LoaderContext::LoaderContext(const Sampler& s, LoaderFeatures f, FeatureSink& k,
       options(o),
       prepare(std::move(p)),
       source(features.source),
+      samples(features.samples),
       hops(s.layers()),
       row_bytes(features.sent_bytes()),
       chunk_rows(std::max<int64_t>(1, kChunkBytes / std::max<int64_t>(1, row_bytes))),
@@ -85,22 +86,27 @@ void LoaderContext::look_up(BatchTurn batch, int64_t first, std::span<const Node
 
 void BatchJob::start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready) {
   begin(index, key);
+  drawn_ = context_.samples != nullptr;
   seeds_ = seeds;
-  emit({Subtask::Kind::pick}, ready);
+  emit({drawn_ ? Subtask::Kind::take : Subtask::Kind::pick}, ready);
 }
 
-// The job of a batch that was sampled before has no hops to wait for, so all of its rows count as
-// rows of hop 0.
 void BatchJob::start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready) {
   begin(index, key);
   drawn_ = true;
   for (std::vector<NodeId>& ids : ids_) ids.clear();
   context_.add_wanted(sample.vertices.span(), ids_.front());
+  batch_.sample = std::move(sample);
+  know_all();
+  advance(ready);
+}
+
+// The job of a batch that was sampled before has no hops to wait for, so all of its rows count as
+// rows of hop 0.
+void BatchJob::know_all() {
   open_ = static_cast<int64_t>(ids_.front().size());
   hop_end_.assign(hop_end_.size(), open_);
   hops_open_ = reindexed_ = context_.hops;
-  batch_.sample = std::move(sample);
-  advance(ready);
 }
 
 void BatchJob::begin(int64_t index, const SampleKey& key) {
@@ -140,6 +146,12 @@ int BatchJob::hop_of(int64_t row) const {
 void BatchJob::run(const Subtask& task) {
   StageClock& clock = context_.clock;
   switch (task.kind) {
+    case Subtask::Kind::take: {
+      const StageSpan span(clock, Stage::pick, 0);
+      for (std::vector<NodeId>& ids : ids_) ids.clear();
+      batch_.sample = context_.samples->take(key_, ids_.front());
+      return;
+    }
     case Subtask::Kind::pick:
     case Subtask::Kind::insert:
       sample(task);
@@ -210,6 +222,9 @@ void BatchJob::done(const Subtask& task, std::vector<Subtask>& ready) {
   --pending_;
   if (failed()) return;
   switch (task.kind) {
+    case Subtask::Kind::take:
+      know_all();
+      break;
     case Subtask::Kind::pick:
       if (context_.options.relax) {
         emit({Subtask::Kind::insert, task.hop}, ready);

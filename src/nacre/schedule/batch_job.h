@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nacre/schedule/row_source.h"
+#include "nacre/schedule/sample_source.h"
 #include "nacre/schedule/stage.h"
 
 namespace nacre {
@@ -22,7 +23,8 @@ struct LoaderContext {
   FeatureSink& sink;
   LoaderOptions options;
   BatchLoader::Prepare prepare;
-  RowSource* source;  // where rows are looked up; null: `features` holds all of them
+  RowSource* source;      // where rows are looked up; null: `features` holds all of them
+  SampleSource* samples;  // where samples come from; null: the loader samples
   int hops;
   int64_t row_bytes;   // bytes from one row to the next in the memory of the sink
   int64_t chunk_rows;  // number of rows that one subtask looks up
@@ -40,6 +42,7 @@ struct LoaderContext {
 
 struct Subtask {
   enum class Kind : uint8_t {
+    take,       // S: takes the whole sample from the SampleSource
     pick,       // S: chooses edges; without LoaderOptions::relax also does what insert does
     insert,     // S: updates the hash table
     reindex,    // R: builds the block of the hop with local numbers
@@ -60,8 +63,8 @@ class BatchJob {
   // One thread at a time calls the following functions. They append the subtasks that can run now
   // to `ready`.
   //
-  // Begins a batch with these seeds. `index` counts the batches of the loader in the epoch of
-  // `key`.
+  // Begins a batch with these seeds, or with the sample that the SampleSource has drawn. `index`
+  // counts the batches of the loader in the epoch of `key`.
   void start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready);
   // Begins a batch whose sample was drawn before.
   void start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready);
@@ -90,6 +93,7 @@ class BatchJob {
 
  private:
   void begin(int64_t index, const SampleKey& key);
+  void know_all();
   void sample(const Subtask& task);
   void make_room(const Subtask& task);
   void finish_sample();
@@ -107,7 +111,7 @@ class BatchJob {
   std::unique_ptr<BatchSampler> sampler_;  // made for the first batch and kept
   int64_t index_ = 0;
   std::span<const NodeId> seeds_;
-  bool drawn_ = false;  // whether the sample was drawn before the job was started
+  bool drawn_ = false;  // whether the job gets the whole sample at once
   SampleKey key_;
   // For each hop: the vertices that it met first and whose rows are looked up. They are copied,
   // because the list of the sampler may move.

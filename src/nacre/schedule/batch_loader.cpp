@@ -13,13 +13,15 @@ struct BatchLoader::State {
         const LoaderOptions& options, Prepare prepare)
       : orders{seeds, std::move(seeds)}, context(sampler, std::move(features), sink, options, std::move(prepare)) {
     NACRE_CHECK(options.in_flight >= 0, "the number of batches in flight is negative");
+    NACRE_CHECK(context.samples == nullptr || (options.group == 0 && !context.features.wanted),
+                "samples that were drawn ahead are not drawn in groups, and say themselves which rows are wanted");
     if (options.group > 0) groups = std::make_unique<SampleGroups>(context, orders[0]);
     if (options.in_flight > 0) scheduler = std::make_unique<Scheduler>(context, groups.get());
   }
 
   Batch serial_batch();
   void serial_sample(int64_t index, const SampleKey& key);
-  void serial_features(int64_t index, Batch& batch);
+  void serial_features(int64_t index, std::span<const NodeId> ids, Batch& batch);
   BatchOrder& order_of(uint64_t e) { return orders[e % 2]; }
   void make_following();
 
@@ -43,14 +45,20 @@ Batch BatchLoader::State::serial_batch() {
   const int64_t index = next++;
   batch.index = order_of(epoch).number(index);
   const SampleKey key{epoch, static_cast<uint64_t>(batch.index)};
-  if (groups) {
+  std::vector<NodeId> wanted;
+  if (context.samples != nullptr) {
+    const StageSpan span(context.clock, Stage::pick, 0);
+    batch.sample = context.samples->take(key, wanted);
+  } else if (groups) {
     if (!groups->has_next()) groups->draw();
     batch.sample = groups->take();
   } else {
     serial_sample(index, key);
     batch.sample = one_by_one->finish();
   }
-  serial_features(index, batch);
+  const bool some = context.samples != nullptr || context.features.wanted != nullptr;
+  if (context.features.wanted) context.add_wanted(batch.sample.vertices.span(), wanted);
+  serial_features(index, some ? std::span<const NodeId>(wanted) : batch.sample.vertices.span(), batch);
   {
     const StageSpan span(context.clock, Stage::prepare, 0);
     if (context.prepare) batch.prepared = context.prepare(batch.sample, key);
@@ -79,10 +87,8 @@ void BatchLoader::State::serial_sample(int64_t index, const SampleKey& key) {
   }
 }
 
-void BatchLoader::State::serial_features(int64_t index, Batch& batch) {
-  std::vector<NodeId> list;
-  if (context.features.wanted) context.add_wanted(batch.sample.vertices.span(), list);
-  const auto ids = context.features.wanted ? std::span<const NodeId>(list) : batch.sample.vertices.span();
+// Looks up the rows of `ids` and sends them.
+void BatchLoader::State::serial_features(int64_t index, std::span<const NodeId> ids, Batch& batch) {
   const auto rows = static_cast<int64_t>(ids.size());
   const int64_t bytes = rows * context.row_bytes;
   char* to = nullptr;
@@ -130,10 +136,12 @@ void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, int64_t more) {
   if (follows && s.scheduler && s.scheduler->followed() && s.scheduler->left() == 0) {
     if (source != nullptr) source->go_on(more > 0);
     if (s.groups) s.groups->go_on(epoch, more);
+    if (s.context.samples != nullptr) s.context.samples->go_on(epoch, more);
     return s.scheduler->go_on();
   }
   if (s.scheduler) s.scheduler->stop();  // its batches read the orders of their epochs
   if (s.groups) s.groups->begin(epoch, first, more);
+  if (s.context.samples != nullptr) s.context.samples->begin(epoch, first, more);
   s.order_of(epoch).begin_epoch(epoch);
   if (source != nullptr) expected ? source->go_on(more > 0) : source->begin({epoch, first}, more > 0);
   if (s.scheduler) s.scheduler->begin(s.order_of(epoch), epoch, first);

@@ -37,6 +37,7 @@ struct LoaderOptions {
 };
 
 class RowSource;
+class SampleSource;
 
 // The features that a loader looks up and sends.
 struct LoaderFeatures {
@@ -58,6 +59,9 @@ struct LoaderFeatures {
   // The source where rows are looked up; `rows` then only tells their size. If this is null, `rows`
   // holds all of them.
   RowSource* source = nullptr;
+  // Gives the samples of the batches and says which rows are looked up. If this is null, the loader
+  // samples.
+  SampleSource* samples = nullptr;
 };
 
 // FeatureSink: where looked-up rows go (stage T). A slot, one of 0 … in_flight + kept, holds the
@@ -125,7 +129,7 @@ class BatchLoader {
   // Does the work on a finished sample that does not need its features. Any thread may call it.
   using Prepare = std::function<std::shared_ptr<PreparedBatch>(const Sample&, const SampleKey&)>;
 
-  // The sampler, the sink and the source of the features must outlive the loader.
+  // The sampler, the sink and the sources must outlive the loader.
   BatchLoader(const Sampler& sampler, BatchOrder order, LoaderFeatures features, FeatureSink& sink,
               const LoaderOptions& options, Prepare prepare = {});
   ~BatchLoader();

@@ -18,6 +18,7 @@ int urgency(Subtask::Kind kind) {
       return 0;
     case Subtask::Kind::insert:
       return 1;
+    case Subtask::Kind::take:
     case Subtask::Kind::pick:
       return 2;
     case Subtask::Kind::make_room:

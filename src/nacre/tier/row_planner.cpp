@@ -1,26 +1,17 @@
 #include "nacre/tier/row_planner.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "nacre/base/error.h"
 
 namespace nacre {
 
 RowPlanner::RowPlanner(const RowLayout& layout, const RowPlannerOptions& options)
-    : layout_(layout), options_(options), lists_(kMostAhead + 1) {
-  NACRE_CHECK(options.seats >= 0 && options.seats < INT32_MAX, "the number of seats is out of range");
+    : layout_(layout),
+      options_(options),
+      book_(layout.rows, options.seats, options.rows_ahead),
+      used_by_(static_cast<size_t>(options.seats), -1) {
   NACRE_CHECK(options.lead >= 1, "the lead must be at least one batch");
-  const auto rows = static_cast<size_t>(layout.rows);
-  const auto seats = static_cast<size_t>(options.seats);
-  first_use_.assign(rows, kNone);
-  last_use_.assign(rows, kNone);
-  seat_of_.assign(rows, kNoSeat);
-  row_in_.assign(seats, 0);
-  used_by_.assign(seats, -1);
-  before_.assign(seats, kNotListed);
-  after_.assign(seats, kNotListed);
-  uses_.resize(std::bit_ceil(static_cast<size_t>(std::max<int64_t>(1, options.rows_ahead))));
 }
 
 int64_t RowPlanner::batch_bytes(int64_t rows, int lead) {
@@ -29,111 +20,30 @@ int64_t RowPlanner::batch_bytes(int64_t rows, int lead) {
 }
 
 int64_t RowPlanner::table_bytes(int64_t rows, int64_t seats) {
-  constexpr int64_t per_row = sizeof(uint32_t) * 2 + sizeof(int32_t);
-  constexpr int64_t per_seat = sizeof(NodeId) + sizeof(int64_t) + sizeof(int32_t) * 2;
-  return rows * per_row + seats * per_seat;
-}
-
-// Enlarges the ring. Places of uses change, so everything that refers to them is written anew.
-void RowPlanner::make_room(int64_t more) {
-  const int64_t wanted = end_ - begin_ + more;
-  if (wanted <= static_cast<int64_t>(uses_.size())) return;
-  std::vector<Use> larger(std::bit_ceil(static_cast<size_t>(wanted)));
-  const size_t old_mask = uses_.size() - 1, mask = larger.size() - 1;
-  const auto moved = [&](uint32_t place) {
-    if (place == kNone) return kNone;
-    const auto since_begin = (place - static_cast<size_t>(begin_)) & old_mask;
-    return static_cast<uint32_t>((static_cast<size_t>(begin_) + since_begin) & mask);
-  };
-  for (int64_t i = begin_; i < end_; ++i) {
-    Use use = use_at(i);
-    use.next = moved(use.next);
-    larger[static_cast<size_t>(i) & mask] = use;
-    // Later uses replace earlier ones, so the last use stays.
-    last_use_[use.row] = static_cast<uint32_t>(static_cast<size_t>(i) & mask);
-  }
-  // This loop goes from the last use to the first one, so the first use of each row stays.
-  for (int64_t i = end_; i-- > begin_;)
-    first_use_[use_at(i).row] = static_cast<uint32_t>(static_cast<size_t>(i) & mask);
-  uses_ = std::move(larger);
-}
-
-void RowPlanner::add(std::span<const NodeId> rows) {
-  NACRE_CHECK(ahead() < kMostAhead - 1, "the look-ahead is full");
-  make_room(static_cast<int64_t>(rows.size()));
-  const auto batch = static_cast<uint32_t>(added_++);
-  for (const NodeId row : rows) {
-    const auto place = static_cast<uint32_t>(static_cast<size_t>(end_) & (uses_.size() - 1));
-    use_at(end_++) = {row, kNone, batch};
-    if (last_use_[row] != kNone) {
-      uses_[last_use_[row]].next = place;
-    } else {
-      const int32_t seat = seat_of_[row];
-      const bool waits = seat != kNoSeat && listed(seat);
-      if (waits) delist(seat);
-      first_use_[row] = place;
-      if (waits) enlist(seat);
-    }
-    last_use_[row] = place;
-  }
-  sizes_.push_back(static_cast<int64_t>(rows.size()));
-}
-
-// ---- The lists of seats whose rows may be given up.
-
-void RowPlanner::enlist(int32_t seat) {
-  const int64_t batch = next_use(row_in_[seat]);
-  if (batch != kNever) farthest_ = std::max(farthest_, batch);
-  List& list = lists_[list_of(batch)];
-  before_[seat] = list.last;
-  after_[seat] = kNoSeat;
-  (list.last == kNoSeat ? list.first : after_[list.last]) = seat;
-  list.last = seat;
-}
-
-void RowPlanner::delist(int32_t seat) {
-  List& list = lists_[list_of(next_use(row_in_[seat]))];
-  (before_[seat] == kNoSeat ? list.first : after_[before_[seat]]) = after_[seat];
-  (after_[seat] == kNoSeat ? list.last : before_[after_[seat]]) = before_[seat];
-  before_[seat] = after_[seat] = kNotListed;
+  return SeatBook::table_bytes(rows, seats) + seats * static_cast<int64_t>(sizeof(used_by_[0]));
 }
 
 void RowPlanner::unpin_oldest() {
   const Pinned oldest = std::move(pinned_.front());
   pinned_.pop_front();
   for (const int32_t seat : oldest.seats) {
-    if (used_by_[seat] == oldest.batch && !listed(seat)) enlist(seat);
+    if (used_by_[seat] == oldest.batch && !book_.listed(seat)) book_.enlist(seat);
   }
-}
-
-// Returns the batch of the farthest next use among the listed seats; -1 if no seat is listed.
-int64_t RowPlanner::farthest() {
-  if (lists_.back().first != kNoSeat) return kNever;
-  while (farthest_ >= planned_ && lists_[list_of(farthest_)].first == kNoSeat) --farthest_;
-  return farthest_ >= planned_ ? farthest_ : -1;
-}
-
-int32_t RowPlanner::give_up_farthest() {
-  const int32_t seat = lists_[list_of(farthest())].first;
-  delist(seat);
-  seat_of_[row_in_[seat]] = kNoSeat;
-  return seat;
 }
 
 // Returns a seat for a row that must have one, or kNoSeat. `wait` is raised to the number of the
 // batch that must be over before the seat is written to.
 int32_t RowPlanner::find_seat(int64_t& wait) {
-  if (free_ < options_.seats) return static_cast<int32_t>(free_++);
-  while (farthest() < 0 && !pinned_.empty()) unpin_oldest();
-  if (farthest() < 0) return kNoSeat;
-  const int32_t seat = give_up_farthest();
+  if (book_.has_free_seat()) return book_.take_free_seat();
+  while (book_.farthest() < 0 && !pinned_.empty()) unpin_oldest();
+  if (book_.farthest() < 0) return kNoSeat;
+  const int32_t seat = book_.give_up_farthest();
   wait = std::max(wait, used_by_[seat]);
   return seat;
 }
 
 void RowPlanner::take_seat(int64_t row, int32_t seat) {
-  row_in_[seat] = static_cast<NodeId>(row);
-  seat_of_[row] = seat;
+  book_.take_seat(row, seat);
   used_by_[seat] = planned_ - 1;
   taken_.push_back(seat);
 }
@@ -154,26 +64,18 @@ BatchPlan RowPlanner::plan() {
 }
 
 void RowPlanner::find_hits(BatchPlan& plan) {
-  const int64_t size = sizes_.front();
-  sizes_.pop_front();
-  plan.seats.assign(static_cast<size_t>(size), kNoSeat);
+  plan.seats.assign(static_cast<size_t>(book_.first_size()), kNoSeat);
   missing_.clear();
-  for (int64_t i = 0; i < size; ++i) {
-    const Use use = use_at(begin_ + i);
-    const int32_t seat = seat_of_[use.row];
-    if (seat != kNoSeat && listed(seat)) delist(seat);
-    first_use_[use.row] = use.next;
-    if (use.next == kNone) last_use_[use.row] = kNone;
+  book_.take_batch([&](int64_t place, NodeId row, int32_t seat) {
     if (seat == kNoSeat) {
-      missing_.push_back({use.row, static_cast<uint32_t>(i)});
-      continue;
+      missing_.push_back({row, static_cast<uint32_t>(place)});
+      return;
     }
-    plan.seats[static_cast<size_t>(i)] = seat;
+    plan.seats[static_cast<size_t>(place)] = seat;
     used_by_[seat] = plan.number;
     taken_.push_back(seat);
     ++plan.from_memory;
-  }
-  begin_ += size;
+  });
 }
 
 void RowPlanner::seat_missing(BatchPlan& plan) {
@@ -196,7 +98,7 @@ void RowPlanner::seat_missing(BatchPlan& plan) {
 void RowPlanner::add_neighbours(BatchPlan& plan) {
   if (!takes_neighbours_ || layout_.row_bytes >= layout_.page || plan.fetches.empty()) return;
   found_.clear();
-  const int64_t latest = free_ < options_.seats ? kNever : farthest();
+  const int64_t latest = book_.has_free_seat() ? SeatBook::kNever : book_.farthest();
   const size_t own = plan.fetches.size();
   for (size_t i = 0; i < own;) {
     const int64_t first = layout_.first_page(plan.fetches[i].row);
@@ -207,13 +109,13 @@ void RowPlanner::add_neighbours(BatchPlan& plan) {
     const int64_t bytes_end = (last + 1) * layout_.page - layout_.offset;
     const int64_t end = std::min(layout_.rows, bytes_end / layout_.row_bytes);
     for (int64_t row = (bytes_before + layout_.row_bytes - 1) / layout_.row_bytes; row < end; ++row) {
-      if (seat_of_[row] == kNoSeat && first_use_[row] != kNone && next_use(row) < latest)
-        found_.emplace_back(uses_[first_use_[row]].batch, static_cast<NodeId>(row));
+      const int64_t use = book_.next_use(row);
+      if (book_.seat_of(row) == kNoSeat && use < latest) found_.emplace_back(use, static_cast<NodeId>(row));
     }
   }
   std::sort(found_.begin(), found_.end());
   for (const auto& [use, row] : found_) {
-    if (free_ >= options_.seats && farthest() <= use) break;
+    if (!book_.has_free_seat() && book_.farthest() <= use) break;
     const int32_t seat = find_seat(plan.after);
     take_seat(row, seat);
     plan.fetches.push_back({row, seat});

@@ -1,6 +1,5 @@
-// RowPlanner: decides which rows of a table on disk are in memory at which time. Memory is divided
-// into seats, each of which holds one row. The batches to come are known (the look-ahead), so the
-// planner follows Belady's rule: if a row needs a seat, it takes the seat of the row that is used
+// RowPlanner: decides which rows of a table on disk are in memory at which time. Every row of a
+// batch needs a seat. By Belady's rule (seat_book.h), it takes the seat of the row that is used
 // again last. The planner only counts: it neither reads nor copies.
 #pragma once
 
@@ -12,10 +11,9 @@
 
 #include "nacre/graph/graph.h"
 #include "nacre/tier/row_layout.h"
+#include "nacre/tier/seat_book.h"
 
 namespace nacre {
-
-constexpr int32_t kNoSeat = -1;
 
 // A row that must be read from the file, and the seat that it is read into.
 struct RowFetch {
@@ -49,17 +47,16 @@ struct RowPlannerOptions {
 
 class RowPlanner {
  public:
-  // The most batches that the look-ahead can hold.
-  static constexpr int64_t kMostAhead = 4096;
+  static constexpr int64_t kMostAhead = SeatBook::kMostAhead;
 
   RowPlanner(const RowLayout& layout, const RowPlannerOptions& options);
 
   // Adds a batch to the end of the look-ahead. Its rows must be distinct.
-  void add(std::span<const NodeId> rows);
+  void add(std::span<const NodeId> rows) { book_.add(rows); }
   // Return the number of batches that were added and not planned yet, and the number of rows in
   // them.
-  int64_t ahead() const { return static_cast<int64_t>(sizes_.size()); }
-  int64_t rows_ahead() const { return end_ - begin_; }
+  int64_t ahead() const { return book_.ahead(); }
+  int64_t rows_ahead() const { return book_.rows_ahead(); }
   // Sets whether plans also read other rows of the pages that a batch reads. At first they do.
   void take_neighbours(bool take) { takes_neighbours_ = take; }
   // Plans the first batch of the look-ahead and removes it from the look-ahead.
@@ -69,33 +66,10 @@ class RowPlanner {
   static int64_t table_bytes(int64_t rows, int64_t seats);
   // Returns the bytes that the planner takes while it plans a batch of `rows` rows.
   static int64_t batch_bytes(int64_t rows, int lead);
-  // The bytes that the planner takes for one row of a batch in the look-ahead.
-  static constexpr int64_t kUseBytes = 12;
+  static constexpr int64_t kUseBytes = SeatBook::kUseBytes;
 
  private:
-  // Says that a batch in the look-ahead uses a row.
-  struct Use {
-    NodeId row;
-    uint32_t next;  // place in uses_ of the row's next use, or kNone
-    uint32_t batch;
-  };
-  static constexpr uint32_t kNone = ~uint32_t{0};
-  static constexpr int32_t kNotListed = -2;
-  static constexpr int64_t kNever = INT64_MAX;
-
-  Use& use_at(int64_t number) { return uses_[static_cast<size_t>(number) & (uses_.size() - 1)]; }
-  void make_room(int64_t more);
-  // Returns the number of the batch that uses the row next; kNever if none in the look-ahead does.
-  int64_t next_use(int64_t row) const { return first_use_[row] == kNone ? kNever : uses_[first_use_[row]].batch; }
-  size_t list_of(int64_t batch) const {
-    return batch == kNever ? lists_.size() - 1 : static_cast<size_t>(batch % kMostAhead);
-  }
-  bool listed(int32_t seat) const { return after_[seat] != kNotListed; }
-  void enlist(int32_t seat);
-  void delist(int32_t seat);
   void unpin_oldest();
-  int64_t farthest();
-  int32_t give_up_farthest();
   int32_t find_seat(int64_t& wait);
   void take_seat(int64_t row, int32_t seat);
   void find_hits(BatchPlan& plan);
@@ -110,36 +84,19 @@ class RowPlanner {
     int64_t batch;
     std::vector<int32_t> seats;
   };
-  // A list of seats whose rows are used next by the same batch. The seat that was enlisted first
-  // comes first.
-  struct List {
-    int32_t first = kNoSeat, last = kNoSeat;
-  };
 
   RowLayout layout_;
   RowPlannerOptions options_;
+  SeatBook book_;
   bool takes_neighbours_ = true;
-  int64_t added_ = 0, planned_ = 0;
-  std::vector<Use> uses_;  // a ring; its size is a power of two
-  int64_t begin_ = 0, end_ = 0;
-  std::deque<int64_t> sizes_;                   // for each batch in the look-ahead: its number of
-                                                // rows
-  std::vector<uint32_t> first_use_, last_use_;  // for each row: places in uses_, or kNone
-  std::vector<int32_t> seat_of_;                // for each row: its seat, or kNoSeat
-  std::vector<NodeId> row_in_;                  // for each seat: its row
-  std::vector<int64_t> used_by_;                // for each seat: the last batch that uses it
-  std::vector<int32_t> before_, after_;         // for each seat: its neighbours in its list
-  std::vector<List> lists_;                     // lists by the batch of the next use; the last
-                                                // list: never used
-  int64_t farthest_ = -1;                       // the lists of batches after this one are empty
-  int64_t free_ = 0;                            // the seats from this one on were never used
-  std::deque<Pinned> pinned_;                   // seats of the last planned batches
-  std::vector<Missing> missing_;                // rows of the batch being planned that have no seat
-                                                // yet
-  std::vector<int32_t> taken_;                  // seats of the batch being planned
+  int64_t planned_ = 0;
+  std::vector<int64_t> used_by_;  // for each seat: the last batch that uses it
+  std::deque<Pinned> pinned_;     // seats of the last planned batches
+  std::vector<Missing> missing_;  // rows of the batch being planned that have no seat yet
+  std::vector<int32_t> taken_;    // seats of the batch being planned
 
   // Neighbours of the rows of the batch being planned, behind the batches that use them next.
-  std::vector<std::pair<uint32_t, NodeId>> found_;
+  std::vector<std::pair<int64_t, NodeId>> found_;
 };
 
 }  // namespace nacre
