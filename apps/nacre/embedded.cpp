@@ -38,8 +38,8 @@ void add_reading(Command command, RunConfig& config, DataAre data) {
 void add_sampling(Command command, RunConfig& config) {
   add_batch_options(command, config);
   command.without({"--prefetch", "--features-on", "--host-budget", "--pack", "--pack-folder", "--feature-budget",
-                   "--placement", "--locality", "--host-rows", "--feature-type", "--sample-on", "--no-subtasks",
-                   "--no-relax", "--no-stream", "--shuffle", "--staleness", "--schedule"});
+                   "--placement", "--cache", "--locality", "--host-rows", "--feature-type", "--sample-on",
+                   "--no-subtasks", "--no-relax", "--no-stream", "--shuffle", "--staleness", "--schedule"});
   command.add_option("--seed", config.sampling.seed, "seed of the samples and of the order of nodes");
   command.add_option("--layers", config.sampling.layers, "number of blocks; default: one for each number of --fanout")
       .not_negative();

@@ -8,6 +8,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/names.h"
 #include "nacre/tensor/dtype.h"
+#include "nacre/tier/cached_batches.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/feature_tiers.h"
 #include "ranks.h"
@@ -28,7 +29,43 @@ int64_t link_bytes(const FeatureTiers* tiers, const RowReads& rows) {
   return tiers == nullptr ? 0 : (rows.host + rows.disk) * tiers->format.bytes();
 }
 
+// The most batches that are drawn to forecast what an epoch reads.
+constexpr int64_t kForecastBatches = 256;
+
+std::string forecast_text(const BatchSession& session, const CacheForecast* forecast) {
+  std::string text = fmt::format("; up to {} are drawn ahead, and the rows that they read soonest stay",
+                                 counted(session.cache()->window(), "batch", "batches"));
+  if (forecast == nullptr || forecast->batches == 0) return text;
+  const int64_t epoch = session.batches_per_epoch();
+  const std::string drawn = forecast->batches == epoch
+                                ? fmt::format("the {} of epoch 0", counted(epoch, "batch", "batches"))
+                                : fmt::format("{} of the {} batches of epoch 0", forecast->batches, epoch);
+  return text + fmt::format(
+                    "; {} were drawn to count: of {} rows, they load {} from the host, and {} if the first "
+                    "rows stayed",
+                    drawn, forecast->rows, forecast->misses, forecast->static_misses);
+}
+
+ordered_json forecast_json(const BatchSession& session, const CacheForecast* forecast) {
+  ordered_json j = {{"window_batches", session.cache()->window()}, {"seats", session.cache()->seats()}};
+  if (forecast == nullptr) return j;
+  j["drawn_batches"] = forecast->batches;
+  j["drawn_rows"] = forecast->rows;
+  j["drawn_host_rows"] = forecast->misses;
+  j["drawn_host_rows_static"] = forecast->static_misses;
+  const double epochs = forecast->batches == 0
+                            ? 0
+                            : static_cast<double>(session.batches_per_epoch()) / static_cast<double>(forecast->batches);
+  j["expected_host_rows"] = epochs * static_cast<double>(forecast->misses);
+  return j;
+}
+
 }  // namespace
+
+std::unique_ptr<const CacheForecast> cache_forecast(const BatchSession* session) {
+  if (session == nullptr || session->cache() == nullptr) return nullptr;
+  return std::make_unique<const CacheForecast>(session->forecast_cache(kForecastBatches));
+}
 
 std::string features_line(VertexModel& session) {
   BatchSession* batches = batches_of(session);
@@ -49,7 +86,8 @@ std::string features_line(VertexModel& session) {
   return text + ")";
 }
 
-std::string planned_features_text(const FeatureTiers* tiers) {
+std::string planned_features_text(const BatchSession& session, const CacheForecast* forecast) {
+  const FeatureTiers* tiers = session.tiers();
   if (tiers == nullptr) return "";
   const auto bytes = [](int64_t n) { return human_bytes(static_cast<double>(n)); };
   std::string text = fmt::format("{} in device memory ({})", counted(tiers->device_rows, "row"),
@@ -57,17 +95,19 @@ std::string planned_features_text(const FeatureTiers* tiers) {
   if (!tiers->method.empty())
     text += fmt::format(", chosen by {} in {}", tiers->method, human_seconds(tiers->placing_seconds));
   if (tiers->host_rows() == 0) return text;
-  text += fmt::format("; {} on the host, {} ({})", counted(tiers->host_rows(), "row"),
+  text += fmt::format("; {} on the host, {} ({})", counted(tiers->locked_rows(), "row"),
                       tiers->link ? "read over the link from " + bytes(tiers->pinned_bytes()) + " of page-locked memory"
                                   : "gathered by threads and copied",
                       tiers->why);
+  if (session.cache() != nullptr) return text + forecast_text(session, forecast);
   if (tiers->expected.total() <= 0) return text;
   return text +
          fmt::format("; an epoch is expected to load {:.0f} rows from device memory and {:.0f} from the host in {}",
                      tiers->expected.own, tiers->expected.host, human_seconds(tiers->expected.seconds(tiers->costs())));
 }
 
-ordered_json planned_features_json(const FeatureTiers& tiers) {
+ordered_json planned_features_json(const BatchSession& session, const CacheForecast* forecast) {
+  const FeatureTiers& tiers = *session.tiers();
   const RowCosts costs = tiers.costs();
   ordered_json j = {{"type", dtype_name(tiers.format.type)},
                     {"device_rows", tiers.device_rows},
@@ -79,7 +119,12 @@ ordered_json planned_features_json(const FeatureTiers& tiers) {
                     {"host_rows", tiers.host_rows() == 0 ? ordered_json() : ordered_json(tiers.link ? "link" : "copy")},
                     {"device_row_s", costs.own},
                     {"host_row_s", costs.host},
-                    {"rates_measured", tiers.rates.measured}};
+                    {"rates_measured", tiers.rates.measured},
+                    {"cache", session.cache() == nullptr ? "static" : "lookahead"}};
+  if (session.cache() != nullptr) {
+    j["lookahead"] = forecast_json(session, forecast);
+    return j;
+  }
   if (tiers.expected.total() <= 0) return j;
   j["expected_local_rows"] = tiers.expected.own;
   j["expected_host_rows"] = tiers.expected.host;
@@ -108,7 +153,7 @@ ordered_json features_json(VertexModel& session) {
   const RowReads rows = batches->rows_read();
   ordered_json j = {{"type", session.config().features.type}, {"rows", ordered_json::parse(rows.json())}};
   if (tiers == nullptr) return j;
-  j.update(planned_features_json(*tiers));
+  j.update(planned_features_json(*batches, nullptr));
   j["link_mb"] = in_mb(link_bytes(tiers, rows));
   j["loading_s"] = batches->loading_seconds();
   j["gathering_s"] = tiers->link ? 0 : batches->loader_times().lookup;

@@ -2,6 +2,7 @@
 // tier.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "nacre/train/vertex_model.h"
 
 namespace nacre {
+class BatchSession;
+struct CacheForecast;
 struct FeatureTiers;
 struct JudgedPlacement;
 }  // namespace nacre
@@ -18,11 +21,14 @@ namespace nacre::cli {
 // Returns a line for people that says how many rows were read from each tier; empty if the rows do
 // not lie in tiers.
 std::string features_line(VertexModel& session);
+// What the batches of an epoch will read if rows of the device are cached with a look-ahead.
+// Returns null otherwise. It draws the batches of an epoch, or the first ones of a long epoch.
+std::unique_ptr<const CacheForecast> cache_forecast(const BatchSession* session);
 // Returns lines for people that say where rows will lie, their bytes in each tier, and what an
 // epoch is expected to read; empty if the rows do not lie in tiers.
-std::string planned_features_text(const FeatureTiers* tiers);
-// Returns the same figures as JSON.
-nlohmann::ordered_json planned_features_json(const FeatureTiers& tiers);
+std::string planned_features_text(const BatchSession& session, const CacheForecast* forecast);
+// Returns the same figures as JSON. The session must have tiers.
+nlohmann::ordered_json planned_features_json(const BatchSession& session, const CacheForecast* forecast);
 // Returns a list of the methods of placement as JSON, the cheapest first.
 nlohmann::ordered_json placements_json(const std::vector<JudgedPlacement>& methods);
 // Returns an object for --json that says where the rows lay; null if the run has no mini-batches.

@@ -49,6 +49,12 @@ void add_feature_options(Command command, RunConfig& c) {
           .one_of("placement", placement_names(), {})
           .show_default());
   add(command
+          .add_option("--cache", c.features.cache,
+                      "which rows are in device memory: static (always those that --placement chooses) or lookahead\n"
+                      "(batches are drawn ahead, and the rows that the next ones read soonest stay)")
+          .one_of("way", {"static", "lookahead"}, {{"look-ahead", "lookahead"}})
+          .show_default());
+  add(command
           .add_option(
               "--locality", c.features.locality,
               "how much more often samples have nodes whose rows are in device memory: a factor, for example 4;\n"

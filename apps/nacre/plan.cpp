@@ -22,6 +22,7 @@
 #include "nacre/gtask/picture.h"
 #include "nacre/plan/explain.h"
 #include "nacre/plan/passes.h"
+#include "nacre/tier/cached_batches.h"
 #include "nacre/train/gpu_device.h"
 #include "neighbourhood.h"
 #include "operation_report.h"
@@ -116,8 +117,9 @@ void check(const PlanCommand& c, const Command& command) {
     }
   }
   if (c.config.device == kTypical) {
-    for (const char* option : {"--recompute", "--reorder", "--memory-limit", "--no-plan-cache", "--features-on",
-                               "--feature-budget", "--placement", "--locality", "--host-rows", "--sample-on"}) {
+    for (const char* option :
+         {"--recompute", "--reorder", "--memory-limit", "--no-plan-cache", "--features-on", "--feature-budget",
+          "--placement", "--cache", "--locality", "--host-rows", "--sample-on"}) {
       if (command.given(option))
         throw UserError(option, "has no effect with --device cuda:typical, where nothing is run",
                         "leave it out, or use --device cuda");
@@ -260,7 +262,7 @@ std::string json_text(const Shown& shown, const Planned& planned, bool space = f
   if (planned.several() == nullptr && tiers == nullptr && !shown.schedule && !space) return plan_json(shown.plan);
   auto json = nlohmann::ordered_json::parse(plan_json(shown.plan));
   if (planned.several() != nullptr) json["several_devices"] = planned_ranks_json(shown.ranks);
-  if (tiers != nullptr) json["features"] = planned_features_json(*tiers);
+  if (tiers != nullptr) json["features"] = planned_features_json(*planned.batches(), shown.summary.forecast);
   if (shown.schedule) json["schedule"] = nlohmann::ordered_json::parse(shown_json(*shown.schedule));
   if (space) json["space"] = nlohmann::ordered_json::parse(space_json(shown.space));
   return json.dump(2);
@@ -298,6 +300,8 @@ void run_plan(PlanCommand& c, const Command& command) {
   Shown shown = make_shown(c, planned);
   if (!c.stop_after.empty()) return print_stopped(c, planned, shown.plan.options);
   shown.summary.plan = &shown.plan;
+  const std::unique_ptr<const CacheForecast> forecast = cache_forecast(planned.batches());
+  shown.summary.forecast = forecast.get();
   if (planned.several() != nullptr) shown.summary.ranks = &shown.ranks;
   if (!c.schedule.empty()) {
     shown.schedule = schedule_batches(*planned.batches(), c.schedule, c.config.staleness,

@@ -180,8 +180,9 @@ void add_profile(Command app) {
   command.add_option("--mode", c->config.mode, "with --data: must be minibatch").group("Execution");
   add_batch_options(command, c->config);
   command.without({"--prefetch", "--shuffle", "--staleness", "--schedule", "--norm-samples", "--features-on",
-                   "--feature-budget", "--placement", "--locality", "--host-rows", "--feature-type", "--sample-on",
-                   "--host-budget", "--pack", "--pack-folder", "--no-subtasks", "--no-relax", "--no-stream"});
+                   "--feature-budget", "--placement", "--cache", "--locality", "--host-rows", "--feature-type",
+                   "--sample-on", "--host-budget", "--pack", "--pack-folder", "--no-subtasks", "--no-relax",
+                   "--no-stream"});
   command
       .add_option("--device", c->config.device,
                   "the device to measure: cpu, cuda, cuda:1, cuda:0@32 (32 multiprocessors of GPU 0),\n"

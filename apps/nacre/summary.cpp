@@ -181,7 +181,7 @@ std::string summary_text(const Summary& s) {
     if (!forecast.empty()) text += row("batches", forecast);
     text += row("time in", shares_text(times));
     text += row("memory", memory_line(s));
-    const std::string features = batches == nullptr ? "" : planned_features_text(batches->tiers());
+    const std::string features = batches == nullptr ? "" : planned_features_text(*batches, s.forecast);
     if (!features.empty()) text += row("features", features);
   }
   text += row("plan", why_this_plan(s));

@@ -11,6 +11,10 @@
 #include "planned.h"
 #include "ranks_plan.h"
 
+namespace nacre {
+struct CacheForecast;
+}  // namespace nacre
+
 namespace nacre::cli {
 
 struct Summary {
@@ -24,6 +28,8 @@ struct Summary {
   std::vector<Dropped> dropped;
   // Measured seconds of the kernels of a step; negative if they were not measured.
   double measured = -1;
+  // What batches read with --cache lookahead; null if they have no look-ahead.
+  const CacheForecast* forecast = nullptr;
   const RanksSummary* ranks = nullptr;  // what the ranks do; null if there is one device
 };
 

@@ -8,6 +8,7 @@ NACRE_EMULATE_ALL=1 makes 200 cold starts and tries many more failures; without 
 fewer of both.
 """
 import concurrent.futures
+import json
 import os
 import pathlib
 import struct
@@ -30,7 +31,9 @@ MODELS = {
 }
 PLACES = ((), ("--features-on", "host"), ("--features-on", "device"), ("--sample-on", "host"),
           ("--feature-budget", "100K", "--host-rows", "link"),
-          ("--feature-budget", "100K", "--host-rows", "copy", "--feature-type", "bf16"))
+          ("--feature-budget", "100K", "--host-rows", "copy", "--feature-type", "bf16"),
+          ("--feature-budget", "100K", "--host-rows", "link", "--cache", "lookahead"),
+          ("--feature-budget", "50K", "--host-rows", "copy", "--cache", "lookahead", "--feature-type", "f16"))
 
 
 class Emulated(cli.CliTest):
@@ -120,6 +123,61 @@ class SpoiltCache(Emulated):
         self.assertEqual(self.run_with(*train).err, "", "nothing is left to warn of")
 
 
+class RowCache(Emulated):
+    """Trains with rows that change from batch to batch (--cache lookahead)."""
+
+    TRAIN = ("train", *SMALL, *BATCHES, "--model", "sage", "--dropout", 0.5, "--deterministic",
+             "--feature-budget", "100K", "--checkpoint-every", 1, "--json", "-q")
+
+    def train(self, folder, *arguments, epochs=4, **changes):
+        result = self.run_with(*self.TRAIN, "--epochs", epochs, "--checkpoint", folder, *arguments, **changes)
+        self.assertEqual(result.code, 0, result)
+        return result.last_json()
+
+    def weights(self, folder):
+        return [path.read_bytes() for path in sorted((self.dir / folder).rglob("*.safetensors"))]
+
+    def test_weights_are_those_of_rows_that_stay(self):
+        stays = self.train("stays")
+        self.assertEqual(stays["features"]["cache"], "static")
+        want, misses = self.weights("stays"), set()
+        self.assertTrue(want)
+        for number, options in enumerate((("--host-rows", "link"), ("--host-rows", "copy"), ("--prefetch", 0),
+                                          ("--prefetch", 6, "--sample-on", "host"), ("--no-relax", "--no-subtasks"),
+                                          ("--schedule", "all-gpu"))):
+            # Every third seed makes the threads of the loader slow, so that batches overtake each
+            # other.
+            made = self.train(f"cached{number}", "--cache", "lookahead", *options, NACRE_EMULATOR_SEED=3 * number + 2)
+            self.assertEqual(self.weights(f"cached{number}"), want, options)
+            got, rows = made["features"], made["features"]["rows"]
+            self.assertEqual((got["cache"], got["lookahead"]["seats"]), ("lookahead", got["device_rows"]))
+            self.assertEqual(rows["local"] + rows["host"],
+                             stays["features"]["rows"]["local"] + stays["features"]["rows"]["host"])
+            self.assertAlmostEqual(got["link_mb"] * 2**20, rows["host"] * 1433 * 4, delta=1)
+            misses.add(rows["host"])
+        self.assertEqual(len(misses), 1, "the rows of the host depend on the batches alone")
+        self.assertLess(misses.pop(), stays["features"]["rows"]["host"])
+
+    def test_a_run_goes_on(self):
+        whole = self.train("whole", "--cache", "lookahead")
+        self.train("parts", "--cache", "lookahead", epochs=2)
+        last = self.train("parts", "--cache", "lookahead", "--resume")
+        self.assertEqual(last["loss"], whole["loss"])
+        self.assertEqual(self.weights("parts")[-1], self.weights("whole")[-1])
+
+    def test_plans_count_what_an_epoch_reads(self):
+        options = ("--cache", "lookahead", "--shuffle", "never")
+        done = self.run_with("plan", *SMALL, *BATCHES, "--model", "sage", "--feature-budget", "100K",
+                             *options, "--json")
+        self.assertEqual(done.code, 0, done)
+        planned = json.loads(done.out)["features"]["lookahead"]
+        made = self.train("one", *options, epochs=1)["features"]
+        self.assertEqual(planned["drawn_host_rows"], made["rows"]["host"])
+        self.assertEqual(planned["drawn_rows"], made["rows"]["host"] + made["rows"]["local"])
+        stays = self.train("stays", "--shuffle", "never", epochs=1)["features"]
+        self.assertEqual(planned["drawn_host_rows_static"], stays["rows"]["host"])
+
+
 class Memory(Emulated):
     """Starts runs that do not fit into the memory of the device."""
 
@@ -158,6 +216,7 @@ class Anomalies(Emulated):
     RUNS = {
         "full": ("--model", "gcn", "--dropout", 0.5),
         "batches": ("--model", "sage", *BATCHES, "--features-on", "host"),
+        "cached": ("--model", "sage", *BATCHES, "--feature-budget", "100K", "--cache", "lookahead"),
     }
 
     def train(self, what, folder, *arguments, **changes):

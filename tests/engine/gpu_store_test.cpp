@@ -5,11 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/staging.h"
+#include "nacre/kernel/cuda/keep_rows.h"
 #include "nacre/tensor/narrow_floats.h"
 #include "support/rng.h"
 #include "support/run_plan.h"
@@ -98,6 +103,8 @@ class FeatureStoreTest : public testing::Test {
     return memory;
   }
   void expect_loaded(const FeatureStore& store, const Table& table, const std::vector<NodeId>& ids);
+  std::shared_ptr<void> expect_cached(const FeatureStore& store, const Table& table, const std::vector<NodeId>& ids,
+                                      const std::vector<NodeId>& seats);
 
   std::shared_ptr<GpuCompiler> compiler_;
 };
@@ -133,6 +140,46 @@ void FeatureStoreTest::expect_loaded(const FeatureStore& store, const Table& tab
         << "row " << i / width << ", column " << i % width;
   }
   for (size_t i = static_cast<size_t>(count * width); i < got.size(); ++i) EXPECT_EQ(got[i], -7.0F);
+}
+
+// Loads the rows of `ids` from a store that caches the rows `seats`, and compares them with the
+// table. Returns where they lie.
+std::shared_ptr<void> FeatureStoreTest::expect_cached(const FeatureStore& store, const Table& table,
+                                                      const std::vector<NodeId>& ids,
+                                                      const std::vector<NodeId>& seats) {
+  const int64_t stride = store.format().stride(), bytes = store.format().bytes(), width = store.format().width;
+  std::vector<char> sent;
+  std::vector<uint32_t> places;
+  for (const NodeId v : ids) {
+    const auto seat = std::find(seats.begin(), seats.end(), v);
+    if (seat != seats.end()) {
+      places.push_back(static_cast<uint32_t>(seat - seats.begin()));
+      continue;
+    }
+    places.push_back(cuda::kNotCached);
+    if (!store.gathers()) continue;
+    places.back() |= static_cast<uint32_t>(static_cast<int64_t>(sent.size()) / stride);
+    const auto* row = static_cast<const char*>(table.stored.raw()) + static_cast<int64_t>(v) * bytes;
+    sent.insert(sent.end(), row, row + bytes);
+    sent.resize(sent.size() + static_cast<size_t>(stride - bytes), '\x7f');
+  }
+  const auto count = static_cast<int64_t>(ids.size());
+  const auto ids_there = there(ids.data(), count * 4);
+  const auto places_there = there(places.data(), count * 4);
+  const auto sent_there = there(sent.data(), static_cast<int64_t>(sent.size()));
+  std::vector<float> got(static_cast<size_t>(count * width + 1));
+  const auto out = there(got.data(), static_cast<int64_t>(got.size()) * 4);
+  store.load(*compiler_,
+             {static_cast<const NodeId*>(ids_there.get()), count, static_cast<const uint32_t*>(places_there.get()),
+              sent_there.get(), static_cast<float*>(out.get())});
+  compiler_->device()->download(got.data(), out.get(), static_cast<int64_t>(got.size()) * 4);
+  for (int64_t i = 0; i < count * width; ++i) {
+    const float want = table.values[static_cast<size_t>(ids[static_cast<size_t>(i / width)] * width + i % width)];
+    EXPECT_EQ(std::bit_cast<uint32_t>(got[static_cast<size_t>(i)]), std::bit_cast<uint32_t>(want))
+        << "row " << i / width << ", column " << i % width;
+    if (testing::Test::HasFailure()) break;
+  }
+  return out;
 }
 
 std::vector<NodeId> some_ids(size_t count, uint64_t seed) {
@@ -187,6 +234,68 @@ TEST_F(FeatureStoreTest, RowsOfOneTierNeedNoTables) {
   }
 }
 
+// Seats change from batch to batch: rows that were loaded stay, and take the seats of rows that the
+// same batch may have read.
+TEST_F(FeatureStoreTest, CachedRowsKeepTheirBits) {
+  struct Case {
+    DType type;
+    int64_t width;
+  };
+  for (const auto& [type, width] : {Case{DType::f32, 1},
+                                    {DType::f32, 25},
+                                    {DType::f32, 132},
+                                    {DType::bf16, 7},
+                                    {DType::bf16, 100},
+                                    {DType::f16, 12},
+                                    {DType::f16, 67}}) {
+    Table table = random_table(type, width, static_cast<uint64_t>(width));
+    if (type != DType::f32) {
+      // All bits of 16-bit floats come back: those of numbers below the least exponent, too.
+      auto* bits = static_cast<uint16_t*>(table.stored.raw());
+      Rng rng(3);
+      const auto count = static_cast<int64_t>(table.values.size());
+      for (int64_t i = 0; i < count; ++i) bits[i] = static_cast<uint16_t>(rng.below(1 << 16));
+      widen(type, bits, table.values.data(), count);
+    }
+    const cuda::RowFormat format{type, width};
+    for (const bool link : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} of width {}, {}", dtype_name(type), width, link ? "link" : "copy"));
+      std::vector<NodeId> seats = {4, 8, 15, 16, 23, 42};
+      FeatureStore store(compiler_->device(), format, table.stored, std::span<const NodeId>(seats));
+      EXPECT_TRUE(store.caches() && !store.tiers());
+      EXPECT_EQ(store.device_bytes(), 6 * format.stride());
+      EXPECT_EQ(store.rows_on_host(), kVertices);
+      if (link)
+        store.read_host(
+            std::make_shared<HostRows>(compiler_->device(), format, table.stored, std::span<const NodeId>()));
+      EXPECT_EQ(store.gathers(), !link);
+      Rng rng(17);
+      for (int batch = 0; batch < 12; ++batch) {
+        std::vector<NodeId> ids(kVertices);
+        std::iota(ids.begin(), ids.end(), NodeId{0});
+        for (size_t i = ids.size(); i > 1; --i)
+          std::swap(ids[i - 1], ids[static_cast<size_t>(rng.below(static_cast<int64_t>(i)))]);
+        ids.resize(static_cast<size_t>(rng.below(kVertices)));
+        const auto out = expect_cached(store, table, ids, seats);
+        std::vector<uint32_t> from, to;
+        for (uint32_t i = 0; i < ids.size(); ++i) {
+          if (std::find(seats.begin(), seats.end(), ids[i]) != seats.end() || rng.below(6) != 0 ||
+              to.size() == seats.size())
+            continue;
+          from.push_back(i);
+          to.push_back(static_cast<uint32_t>(to.size()));
+        }
+        for (size_t k = 0; k < to.size(); ++k) seats[to[k]] = ids[from[k]];
+        const auto from_there = there(from.data(), static_cast<int64_t>(from.size()) * 4);
+        const auto to_there = there(to.data(), static_cast<int64_t>(to.size()) * 4);
+        store.keep(*compiler_, {static_cast<const float*>(out.get()), static_cast<const uint32_t*>(from_there.get()),
+                                static_cast<const uint32_t*>(to_there.get()), static_cast<int64_t>(to.size())});
+        compiler_->device()->synchronize();
+      }
+    }
+  }
+}
+
 // Two parts of a GPU read rows of each other.
 TEST_F(FeatureStoreTest, RowsOfPeers) {
   const Table table = random_table(DType::f32, 12, 5);
@@ -225,11 +334,13 @@ TEST(RowFormats, SourcesCompile) {
   if (plugin == nullptr) GTEST_SKIP() << why;
   using cuda::RowPlaces;
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-    for (const RowPlaces places :
-         {RowPlaces::by_vertex, RowPlaces::in_order, RowPlaces::by_tables, RowPlaces::gathered}) {
+    for (const RowPlaces places : {RowPlaces::by_vertex, RowPlaces::in_order, RowPlaces::by_tables, RowPlaces::gathered,
+                                   RowPlaces::cached, RowPlaces::cached_gathered}) {
       const cuda::Source source = cuda::load_rows({type, type == DType::f16 ? 100 : 602}, places);
       EXPECT_NO_THROW(EXPECT_FALSE(plugin->compile(source.text, source.name, 90).empty())) << source.text;
     }
+    const cuda::Source keep = cuda::keep_rows({type, 601});
+    EXPECT_NO_THROW(EXPECT_FALSE(plugin->compile(keep.text, keep.name, 90).empty())) << keep.text;
   }
 }
 

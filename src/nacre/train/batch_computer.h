@@ -14,6 +14,7 @@
 
 namespace nacre {
 
+class CachedBatches;
 class FeatureStore;
 class GpuDevice;
 class StepWeights;
@@ -47,6 +48,8 @@ struct BatchParts {
   const void* resident_features = nullptr;
   // The features in tiers of a device and the host; null if there are no tiers.
   const FeatureStore* store = nullptr;
+  // The batches whose rows the store caches; null if it caches none.
+  CachedBatches* cache = nullptr;
   // what the losses of batches are divided by; null: every batch is a step of its own
   StepWeights* weights = nullptr;
 

@@ -12,6 +12,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/cost/gpu_profile.h"
 #include "nacre/tensor/narrow_floats.h"
+#include "nacre/tier/cached_batches.h"
 #include "nacre/train/batch_schedules.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/feature_options.h"
@@ -81,7 +82,11 @@ int64_t BatchSession::sent_bytes() const {
 }
 
 // Returns the bytes that each batch under way takes of a GPU's memory.
-int64_t BatchSession::batch_bytes() const { return largest_.rows + largest_.forms + kBlockBytes + sent_bytes(); }
+int64_t BatchSession::batch_bytes() const {
+  // If rows are cached, the positions and seats of those that stay come with the batch.
+  const int64_t keeps = placed_ && placed_->tiers.lookahead ? 2 * largest_.ids : 0;
+  return largest_.rows + largest_.forms + kBlockBytes + sent_bytes() + keeps;
+}
 
 int64_t BatchSession::drawing_bytes(int ahead) const {
   return run_.dataset.graph.bytes() + ahead * (run_.dataset.num_nodes() * 4 + largest_.blocks);
@@ -164,8 +169,11 @@ void BatchSession::choose_tiers(int64_t budget) {
   store_ = make_store(device_->gpu(), *placed_, run_.dataset.features);
   // If there is a disk tier, its note was added before.
   if (!tier_) run_.notes.push_back(tiers.text());
+  // A batch may miss all of its rows if the rows of the device change.
   for (const Array<NodeId>& vertices : counted_) {
-    const auto sent = [&](NodeId v) { return !store_->tiers() || (*store_->tiers())[v] == LoaderFeatures::kWanted; };
+    const auto sent = [&](NodeId v) {
+      return store_->caches() || !store_->tiers() || (*store_->tiers())[v] == LoaderFeatures::kWanted;
+    };
     most_sent_ = std::max<int64_t>(most_sent_, std::count_if(vertices.begin(), vertices.end(), sent));
   }
 }
@@ -266,6 +274,46 @@ void BatchSession::choose_group() {
                                    counted(run_.config.loader.group, "batch", "batches")));
 }
 
+// Returns the bytes that a look-ahead of so many batches takes on the host: samples, tables of
+// planning, the orders of batches and the tables of the samplers that draw ahead.
+int64_t BatchSession::cache_bytes(int64_t window) const {
+  const int64_t rows = run_.dataset.num_nodes(), batch_rows = largest_.ids / static_cast<int64_t>(sizeof(NodeId));
+  const int64_t drawers = draws_on_device() ? 0 : std::min(run_.config.loader.in_flight + 1, num_threads());
+  const int64_t ids = sampler_->draws_seeds() ? rows : run_.dataset.splits.train.size();
+  return CachedBatches::bytes(rows, placed_->device_rows.size(), window, batch_rows + batch_rows / 4,
+                              sample_bytes() + sample_bytes() / 4) +
+         drawers * rows * 8 + 2 * ids * static_cast<int64_t>(sizeof(NodeId));
+}
+
+// Chooses how many batches are drawn ahead. The window may take a quarter of the memory that is
+// left on the host. It changes how many rows are read from the host, but no result.
+void BatchSession::look_ahead() {
+  const std::string& asked = run_.config.features.cache;
+  if (asked == "static") return;
+  if (!placed_ || !placed_->tiers.lookahead) {
+    run_.notes.push_back("--cache " + asked + " changes nothing, because all rows are in the same place");
+    return;
+  }
+  const int64_t seats = placed_->device_rows.size();
+  const int64_t batch_rows = std::max<int64_t>(1, largest_.ids / static_cast<int64_t>(sizeof(NodeId)));
+  const int64_t room =
+      (host_bound(run_.config, true).bytes - run_.config.program_bytes - total_bytes(host_memory())) / 4 / sharing_;
+  const int64_t each = std::max<int64_t>(1, cache_bytes(1) - cache_bytes(0));
+  const int64_t useful = CachedBatches::useful_window(seats, batch_rows);
+  const int64_t window = std::clamp<int64_t>((room - cache_bytes(0)) / each, 1, useful);
+  CacheOptions options{{placed_->device_rows.begin(), placed_->device_rows.end()}, placed_->classes, window};
+  cache_ = std::make_unique<CachedBatches>(*sampler_, batch_order(part_), std::move(options));
+  run_.notes.push_back(fmt::format("up to {} drawn ahead, to know which rows are read soonest",
+                                   window == 1 ? "1 batch is" : human_count(window) + " batches are"));
+}
+
+CacheForecast BatchSession::forecast_cache(int64_t most) const {
+  NACRE_CHECK(cache_ != nullptr, "the device caches no rows");
+  return nacre::forecast_cache(
+      *sampler_, batch_order(part_),
+      {{placed_->device_rows.begin(), placed_->device_rows.end()}, placed_->classes, cache_->window()}, most);
+}
+
 // Returns the bytes of the features of all kinds as they are stored.
 int64_t BatchSession::stored_features() const {
   return inputs_->kinds() != nullptr ? inputs_->kinds()->stored_bytes() : run_.dataset.features.bytes();
@@ -284,7 +332,7 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   if (const KindTables* kinds = inputs_->kinds(); kinds != nullptr && kinds->resident())
     items.push_back({"features", stored_features()});
   if (placed_ && placed_->tiers.device_rows > 0) items.push_back({"features", placed_->tiers.device_bytes()});
-  if (placed_ && placed_->tiers.mixed())
+  if (placed_ && placed_->tiers.table_bytes() > 0)
     items.push_back({"tables of where features lie", placed_->tiers.table_bytes()});
   if (draws_on_device()) items.push_back({"graph and tables for drawing samples", drawing_bytes(batches)});
   items.push_back({fmt::format("{} batches (rows and blocks)", batches), batches * batch_bytes()});
@@ -330,8 +378,12 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
          batches * (largest_.blocks + 2 * largest_.forms + sent_bytes() + (gathers ? 2 * largest_.rows : 0))});
     if (placed_ && placed_->tiers.link)
       items.push_back({"features in page-locked memory", placed_->tiers.pinned_bytes()});
-    if (placed_ && placed_->tiers.mixed())
+    if (placed_ && placed_->tiers.host_table_bytes() > 0)
       items.push_back({"tables of where features lie", placed_->tiers.host_table_bytes()});
+    if (cache_)
+      items.push_back(
+          {fmt::format("samples of {} and tables to look ahead with", counted(cache_->window(), "batch", "batches")),
+           cache_bytes(cache_->window())});
     if (draws_together_) items.push_back({"tables for drawing samples", num_threads() * run_.dataset.num_nodes() * 8});
     if (near_) items.push_back({"nodes that each hop prefers", run_.dataset.num_nodes() * sampler_->layers()});
   } else {

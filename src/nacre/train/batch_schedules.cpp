@@ -69,7 +69,7 @@ bool settles(const RunConfig& config, const std::string& option) {
   if (option == "--host-rows") return schedule->host_rows != nullptr;
   if (option == "--prefetch") return schedule->one_by_one;
   return schedule->features_on != nullptr &&
-         (option == "--features-on" || option == "--feature-budget" || option == "--placement");
+         (option == "--features-on" || option == "--feature-budget" || option == "--placement" || option == "--cache");
 }
 
 void follow_schedule(RunConfig& config) {

@@ -13,6 +13,7 @@
 #include "nacre/base/names.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
+#include "nacre/tier/cached_batches.h"
 #include "nacre/train/batch_schedules.h"
 #include "nacre/train/feature_options.h"
 #include "nacre/train/feature_tiers.h"
@@ -85,9 +86,9 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
     check_feature_options(run_.config);
     if (inputs_->kinds() != nullptr) check_kind_options(run_.config);
     const FeatureOptions& asked = run_.config.features;
-    if (device_->on_host() &&
-        (!asked.budget.empty() || asked.placement != "auto" || asked.host_rows != "auto" || asked.locality != "off"))
-      throw UserError("--feature-budget, --placement, --host-rows and --locality",
+    if (device_->on_host() && (!asked.budget.empty() || asked.placement != "auto" || asked.host_rows != "auto" ||
+                               asked.locality != "off" || asked.cache != "static"))
+      throw UserError("--feature-budget, --placement, --cache, --host-rows and --locality",
                       "are for a GPU, but the run is on the CPU", "leave them out");
     make_sampler();
     check_staleness();
@@ -141,6 +142,7 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
   }
   if (!whole_ && (needs.evaluation || !needs.training)) inference_work_ = inference_->work_bytes();
   if (needs.training) choose_group();
+  if (needs.training) look_ahead();
   plan_seconds_ = now_seconds() - start_;
 }
 
@@ -367,6 +369,7 @@ void BatchSession::bind_gradients() {
                          gradient_memory(),
                          device_features_,
                          store_.get(),
+                         cache_.get(),
                          weights_.get()};
   computer_ = device_->make_batch_computer(parts);
   computer_->ask_for_kernels(kernel_trials_);
@@ -404,6 +407,10 @@ void BatchSession::load_with(const LoaderOptions& options) {
   end_loader();
   LoaderFeatures features = loaded_features();
   if (tier_) features.source = tier_->source(*sampler_, batch_order(part_), features.wanted);
+  if (cache_) {
+    cache_->reorder(batch_order(part_));
+    features.samples = cache_.get();
+  }
   LoaderOptions loading = run_.config.loader;
   if (stale_) loading.kept = static_cast<int>(learner_->tracks()) - 1;
   loader_ = std::make_unique<BatchLoader>(

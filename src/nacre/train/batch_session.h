@@ -25,6 +25,8 @@
 
 namespace nacre {
 
+class CachedBatches;
+struct CacheForecast;
 class FeatureStore;
 struct FeatureTiers;
 struct JudgedPlacement;
@@ -128,6 +130,11 @@ class BatchSession : public VertexModel {
   // Returns what the methods of placement would cost (judge_methods()); empty if the run has no
   // choice between them.
   std::vector<JudgedPlacement> judged_placements() const;
+  // Returns the batches whose rows the device caches with a look-ahead; null if it does not.
+  const CachedBatches* cache() const { return cache_.get(); }
+  // Returns what the first `most` batches of an epoch would read with the look-ahead, and what they
+  // would read if the first rows stayed. cache() must not be null.
+  CacheForecast forecast_cache(int64_t most) const;
   // Returns the features that stay on disk; null if they are in memory.
   const DiskTier* disk() const { return tier_.get(); }
   std::string take_disk_reads() override;
@@ -178,6 +185,8 @@ class BatchSession : public VertexModel {
   void choose_tiers(int64_t budget);
   void prefer_near_rows(const SessionNeeds& needs);
   int64_t feature_budget(int64_t free) const;
+  void look_ahead();
+  int64_t cache_bytes(int64_t window) const;
   int64_t sent_bytes() const;
   int64_t room_to_lock() const;
   LoaderFeatures loaded_features() const;
@@ -216,6 +225,7 @@ class BatchSession : public VertexModel {
   std::unique_ptr<const PlacedFeatures> placed_;  // on a GPU, where features lie if
                                                   // device_features_ is null
   std::shared_ptr<FeatureStore> store_;           // the rows of placed_ in their tiers
+  std::unique_ptr<CachedBatches> cache_;          // null: the rows in device memory do not change
   RowReads told_;                                 // rows that take_feature_rows() has returned so
                                                   // far
   std::shared_ptr<void> gradient_memory_;

@@ -184,6 +184,7 @@ std::string config_json(const RunConfig& c) {
     if (c.features.placement != "auto") j["execution"]["placement"] = c.features.placement;
     if (c.features.host_rows != "auto" && !settles(c, "--host-rows"))
       j["execution"]["host_rows"] = c.features.host_rows;
+    if (c.features.cache != "static") j["execution"]["cache"] = c.features.cache;
     if (c.host_budget > 0) {
       j["execution"]["host_budget"] = c.host_budget;
       j["execution"]["pack"] = c.pack;

@@ -77,6 +77,9 @@ struct FeatureOptions {
   // How much more often samples contain vertices whose rows are in device memory (near_sampling.h):
   // off, a factor, or auto.
   std::string locality = "off";
+  // Which rows lie in device memory: static (always the same) or lookahead (those that the next
+  // batches read soonest).
+  std::string cache = "static";
 };
 
 struct RunConfig {

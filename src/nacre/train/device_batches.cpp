@@ -3,11 +3,13 @@
 #include <mutex>
 #include <utility>
 
+#include "nacre/base/error.h"
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 #include "nacre/engine/gpu/feature_store.h"
 #include "nacre/engine/gpu/sink.h"
 #include "nacre/kernel/cuda/sample.h"
+#include "nacre/tier/cached_batches.h"
 #include "nacre/train/batch_computer.h"
 #include "nacre/train/gpu_device.h"
 
@@ -60,18 +62,7 @@ class DeviceBatches : public BatchComputer {
   }
 
   std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key) override {
-    if (parts_.inputs.kinds() != nullptr) return prepare_kinds(sample, key);
-    const int64_t rows = sample.vertices.size();
-    auto batch = std::make_shared<DeviceBatch>(*this);
-    batch->ready =
-        parts_.runner.make_ready(Blocks(sample.blocks), parts_.gather(sample, key),
-                                 {{parts_.features_leaf(), rows * parts_.feature_width() * 4}}, places_of(key));
-    Backend& backend = batch->ready.executor->backend();
-    batch->ids = backend.place(sample.vertices.data(), rows * 4);
-    count_rows(sample, *batch);
-    backend.flush();
-    if (beside_) load_beside(*batch, rows);
-    return batch;
+    return prepare(sample, key, true);
   }
 
   // The sizes of a batch are no part of its kernels' text, but blocks of few rows may have other
@@ -80,7 +71,7 @@ class DeviceBatches : public BatchComputer {
     const TraceSpan span("prepare", "ask for kernels");
     GpuCompiler& compiler = device_.context()->compiler();
     if (parts_.resident_features != nullptr) compiler.code(cuda::gather_rows(parts_.feature_width()));
-    if (parts_.store != nullptr) parts_.store->ask_for_kernel(beside_ ? *beside_ : compiler);
+    if (parts_.store != nullptr) parts_.store->ask_for_kernels(beside_ ? *beside_ : compiler);
     if (parts_.learned != nullptr) compiler.code(cuda::scatter_rows(parts_.feature_width()));
     if (const KindTables* kinds = parts_.inputs.kinds(); kinds != nullptr) {
       for (const KindTable& table : kinds->list()) {
@@ -88,7 +79,7 @@ class DeviceBatches : public BatchComputer {
         if (table.learned != nullptr) compiler.code(cuda::scatter_rows(table.width));
       }
     }
-    for (const Sample& sample : like) prepare(sample, {});
+    for (const Sample& sample : like) prepare(sample, {}, false);
   }
 
   double device_seconds() override { return steps_.seconds(); }
@@ -124,6 +115,11 @@ class DeviceBatches : public BatchComputer {
     std::shared_ptr<void> positions;  // for each row of the host, its position among the rows that
                                       // are sent
     std::vector<KindLookup> lookups;  // what the device looks up, if there are several kinds
+    // If rows are cached: the positions in the batch of the rows that stay, and their seats behind
+    // them.
+    std::shared_ptr<void> keeps;
+    int64_t kept = 0;  // number of rows that stay
+    SampleKey key;
     RowReads reads;
     DeviceEvent before, loaded;  // events before and after the work that loads rows beside the
                                  // steps
@@ -135,6 +131,67 @@ class DeviceBatches : public BatchComputer {
   BlockRunner::Places places_of(const SampleKey& key) const {
     if (parts_.learner.tracks() == 0) return {};
     return [this, key](void* place) { return parts_.learner.on_track(place, static_cast<int64_t>(key.batch)); };
+  }
+
+  // Prepares a batch. If it is not `of_the_run`, it has no turn among the batches whose rows are
+  // cached, and will not be computed.
+  std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key, bool of_the_run) {
+    if (parts_.inputs.kinds() != nullptr) return prepare_kinds(sample, key);
+    const int64_t rows = sample.vertices.size();
+    auto batch = std::make_shared<DeviceBatch>(*this);
+    batch->key = key;
+    batch->ready =
+        parts_.runner.make_ready(Blocks(sample.blocks), parts_.gather(sample, key),
+                                 {{parts_.features_leaf(), rows * parts_.feature_width() * 4}}, places_of(key));
+    Backend& backend = batch->ready.executor->backend();
+    batch->ids = backend.place(sample.vertices.data(), rows * 4);
+    if (parts_.cache == nullptr) {
+      count_rows(sample, *batch);
+    } else if (of_the_run) {
+      find_cached(*batch);
+    }
+    backend.flush();
+    if (!beside_) return batch;
+    if (parts_.cache == nullptr) {
+      load_beside(*batch, rows);
+    } else if (of_the_run) {
+      // The load of a batch that waits for its turn is queued with that of an earlier batch.
+      parts_.cache->queue_in_turn(key, [this, rows, waiting = std::weak_ptr<DeviceBatch>(batch)](const CachePlan&) {
+        const std::shared_ptr<DeviceBatch> its_turn = waiting.lock();
+        NACRE_CHECK(its_turn != nullptr, "a batch was dropped before its turn");
+        load_beside(*its_turn, rows);
+      });
+    }
+    return batch;
+  }
+
+  // Notes where the device finds the rows of a batch, and which of them stay, as its plan says.
+  void find_cached(DeviceBatch& batch) const {
+    const std::shared_ptr<const CachePlan> plan = parts_.cache->plan(batch.key);
+    batch.reads.batches = 1;
+    batch.reads.local = plan->hits;
+    batch.reads.host = plan->misses();
+    const bool gathers = parts_.store->gathers();
+    std::vector<uint32_t> places(plan->seats.size()), keeps;
+    uint32_t sent = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const int32_t seat = plan->seats[i];
+      places[i] = seat != kNoSeat ? static_cast<uint32_t>(seat) : cuda::kNotCached | (gathers ? sent++ : 0);
+    }
+    for (const RowKeep& keep : plan->keeps) keeps.push_back(keep.place);
+    for (const RowKeep& keep : plan->keeps) keeps.push_back(static_cast<uint32_t>(keep.seat));
+    batch.kept = static_cast<int64_t>(plan->keeps.size());
+    Backend& backend = batch.ready.executor->backend();
+    batch.positions = backend.place(places.data(), static_cast<int64_t>(places.size()) * 4);
+    if (batch.kept > 0) batch.keeps = backend.place(keeps.data(), batch.kept * 8);
+  }
+
+  // Queues the loading of a batch's rows and, if rows are cached, the writing of those that stay.
+  void load_rows(GpuCompiler& compiler, const DeviceBatch& batch, int64_t rows, const void* gathered) const {
+    const FeatureStore::Rows all = rows_of(batch, rows, gathered);
+    parts_.store->load(compiler, all);
+    const auto* keeps = static_cast<const uint32_t*>(batch.keeps.get());
+    if (batch.kept > 0) parts_.store->keep(compiler, {all.out, keeps, keeps + batch.kept, batch.kept});
   }
 
   // Prepares a batch whose vertices read the tables of several kinds. Rows of tables that are not
@@ -205,7 +262,7 @@ class DeviceBatches : public BatchComputer {
     side.wait_for(main().copied());
     side.wait_for(main().record());
     batch.before = side.record();
-    parts_.store->load(*beside_, rows_of(batch, rows, nullptr));
+    load_rows(*beside_, batch, rows, nullptr);
     batch.loaded = side.record();
   }
 
@@ -236,7 +293,17 @@ class DeviceBatches : public BatchComputer {
       return;
     }
     const DeviceEvent before = main().record();
-    parts_.store->load(device_.context()->compiler(), rows_of(own, rows, batch.features));
+    const auto queue = [&] { load_rows(device_.context()->compiler(), own, rows, batch.features); };
+    if (parts_.cache == nullptr) {
+      queue();
+    } else {
+      bool queued = false;
+      parts_.cache->queue_in_turn(own.key, [&](const CachePlan&) {
+        queue();
+        queued = true;
+      });
+      NACRE_CHECK(queued, "batches are not computed in their order");
+    }
     loads_.add(main(), before, main().record());
   }
 

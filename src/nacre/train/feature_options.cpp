@@ -73,6 +73,7 @@ void check_host_budget(const RunConfig& config) {
   for (const auto& [option, given] : {std::pair{"--feature-budget", !f.budget.empty()},
                                       {"--placement", f.placement != "auto"},
                                       {"--locality", locality_scale(f.locality) != 0},
+                                      {"--cache", f.cache != "static"},
                                       {"--host-rows", f.host_rows != "auto"}}) {
     if (!given) continue;
     throw UserError(option, "does not work together with --host-budget yet, which lets rows stay on disk",
@@ -80,11 +81,29 @@ void check_host_budget(const RunConfig& config) {
   }
 }
 
+// The look-ahead changes the rows in device memory after each batch, and draws samples long before
+// their batches.
+void check_cache(const RunConfig& config) {
+  const std::string& cache = config.features.cache;
+  if (cache == "static") return;
+  if (cache != "lookahead") throw UserError("--cache", "unknown way '" + cache + "'", "choose static or lookahead");
+  if (config.features_on != "auto")
+    throw UserError("--cache", "has no effect with --features-on " + config.features_on, "leave one of them out");
+  if (locality_scale(config.features.locality) != 0)
+    throw UserError("--cache",
+                    "lookahead does not work together with --locality, for which the same rows stay in device memory",
+                    "leave one of the two out");
+  if (config.batch_schedule == "in-turn")
+    throw UserError("--cache", "lookahead draws samples ahead by itself, and --schedule in-turn draws them in groups",
+                    "leave one of the two out");
+}
+
 }  // namespace
 
 void check_feature_options(const RunConfig& config) {
   check_host_budget(config);
   check_locality(config);
+  check_cache(config);
   const FeatureOptions& f = config.features;
   const bool narrow = feature_type(f.type) != DType::f32;
   if (f.placement != "auto") placement_method(f.placement);
@@ -103,10 +122,12 @@ void check_feature_options(const RunConfig& config) {
                     "give one number, or one for each device");
   if (config.load.features_file != "learned") return;
   const bool budget = !f.budget.empty();
-  if (!narrow && !budget && f.placement == "auto" && f.host_rows == "auto") return;
+  const bool cached = f.cache != "static";
+  if (!narrow && !budget && f.placement == "auto" && !cached && f.host_rows == "auto") return;
   throw UserError(narrow                  ? "--feature-type"
                   : budget                ? "--feature-budget"
                   : f.placement != "auto" ? "--placement"
+                  : cached                ? "--cache"
                                           : "--host-rows",
                   "learned features are weights, which are always f32 and in device memory", "leave it out");
 }
@@ -137,6 +158,7 @@ void check_kind_options(const RunConfig& config) {
                                       {"--feature-budget", !f.budget.empty()},
                                       {"--placement", f.placement != "auto"},
                                       {"--locality", locality_scale(f.locality) != 0},
+                                      {"--cache", f.cache != "static"},
                                       {"--host-rows", f.host_rows != "auto"}}) {
     if (!given) continue;
     throw UserError(option,

@@ -12,8 +12,8 @@ namespace nacre {
 
 // Returns the type with this name. Throws UserError unless the name is f32, bf16 or f16.
 DType feature_type(const std::string& name);
-// Throws UserError if --feature-type, --feature-budget, --placement or --host-rows has an unknown
-// value, or if one of them contradicts --features-on or --host-budget.
+// Throws UserError if --feature-type, --feature-budget, --placement, --cache or --host-rows has an
+// unknown value, or if one of them contradicts --features-on, --host-budget or another option.
 void check_feature_options(const RunConfig& config);
 // Throws UserError if an option is given that works for one table of features, but not for several
 // kinds of vertices with tables of their own.

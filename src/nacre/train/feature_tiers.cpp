@@ -8,6 +8,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
 #include "nacre/engine/calibrate.h"
+#include "nacre/tier/cached_batches.h"
 
 namespace nacre {
 namespace {
@@ -25,7 +26,7 @@ FeatureRates rates_of(const TierRequest& request, int64_t row_bytes) {
 void choose_way(const TierRequest& request, FeatureTiers& tiers) {
   const std::string& asked = request.run.config.features.host_rows;
   if (tiers.host_rows() == 0) return;
-  const int64_t pinned = tiers.host_rows() * tiers.format.stride();
+  const int64_t pinned = tiers.locked_rows() * tiers.format.stride();
   const double by_link = tiers.rates.seconds_by_link(tiers.format.stride());
   const double by_copy = tiers.rates.seconds_by_copy(tiers.format.stride());
   const std::string prices = fmt::format(
@@ -92,9 +93,15 @@ std::string FeatureTiers::text() const {
                                 : "host memory, where threads gather the rows of each batch (") +
                           why + ")";
   if (device_rows == 0) return all + " are in " + way;
-  return fmt::format("{}: {:.1f} % of the rows ({}) are in device memory, chosen by {}; the others are in {}", all,
-                     100 * static_cast<double>(device_rows) / static_cast<double>(vertices), size_of(device_bytes()),
-                     method, way);
+  const std::string share =
+      fmt::format("{}: {:.1f} % of the rows ({})", all,
+                  100 * static_cast<double>(device_rows) / static_cast<double>(vertices), size_of(device_bytes()));
+  if (lookahead)
+    return fmt::format(
+        "{} are in device memory, at first those chosen by {}, then those that batches read soonest; "
+        "all rows are in {}",
+        share, method, way);
+  return fmt::format("{} are in device memory, chosen by {}; the others are in {}", share, method, way);
 }
 
 PlacedFeatures place_rows(const TierRequest& request) {
@@ -104,6 +111,7 @@ PlacedFeatures place_rows(const TierRequest& request) {
   tiers.format = {features.dtype(), features.row_size()};
   tiers.vertices = features.rows();
   tiers.device_rows = std::clamp<int64_t>(request.budget / tiers.format.stride(), 0, tiers.vertices);
+  tiers.lookahead = request.run.config.features.cache == "lookahead" && tiers.mixed();
   tiers.rates = rates_of(request, tiers.format.stride());
   choose_way(request, tiers);
   if (!tiers.mixed()) return placed;
@@ -116,8 +124,13 @@ PlacedFeatures place_rows(const TierRequest& request) {
   // Methods that do not use reads return none, so they are computed here.
   if (placement.reads.empty()) placement.reads = access_probabilities(asked.accesses);
   tiers.expected = expected_reads(placement, placement.reads)[0];
+  tiers.lookahead = tiers.lookahead && tiers.mixed();
   if (!tiers.mixed()) return placed;  // some methods give the device no rows
   placed.device_rows = placement.device_rows[0];
+  if (tiers.lookahead) {
+    placed.classes = cache_classes(placement.reads, placed.device_rows.span());
+    return placed;
+  }
   placed.tables = row_tables(placement, 0);
   placed.host_rows = close_gaps(placed.tables);
   return placed;
@@ -136,6 +149,7 @@ std::shared_ptr<FeatureStore> make_store(const std::shared_ptr<Device>& device, 
   const FeatureTiers& tiers = placed.tiers;
   if (!tiers.mixed())
     return std::make_shared<FeatureStore>(device, tiers.format, features, tiers.device_rows == tiers.vertices);
+  if (tiers.lookahead) return std::make_shared<FeatureStore>(device, tiers.format, features, placed.device_rows.span());
   const FeatureStore::Tables tables{0, placed.tables.dev_num.span(), placed.tables.buf_pos.span(),
                                     placed.device_rows.span()};
   return std::make_shared<FeatureStore>(device, tiers.format, features, tables);

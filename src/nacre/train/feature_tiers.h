@@ -28,16 +28,22 @@ struct FeatureTiers {
   std::string method;          // the method that chose the rows of the device; empty if there was
                                // no choice
   double placing_seconds = 0;  // seconds that the choice took
-  TierReads expected;          // expected rows of an epoch, by tier; 0 if not known
+  // Whether the rows of the device change after each batch (--cache lookahead). The chosen rows are
+  // then the first ones, and the host holds all rows.
+  bool lookahead = false;
+  // Expected rows of an epoch, by tier, if the chosen rows stay; 0 if not known.
+  TierReads expected;
 
   int64_t host_rows() const { return vertices - device_rows; }
   bool mixed() const { return device_rows > 0 && device_rows < vertices; }
   int64_t device_bytes() const { return device_rows * format.stride(); }
   // Return the bytes of the tables that say where rows lie: those on the device, and those on the
   // host, which also has the lists of the rows of each tier.
-  int64_t table_bytes() const { return mixed() ? vertices * 5 : 0; }
-  int64_t host_table_bytes() const { return mixed() ? vertices * 10 : 0; }
-  int64_t pinned_bytes() const { return link ? host_rows() * format.stride() : 0; }
+  int64_t table_bytes() const { return mixed() && !lookahead ? vertices * 5 : 0; }
+  int64_t host_table_bytes() const { return mixed() && !lookahead ? vertices * 10 : 0; }
+  int64_t pinned_bytes() const { return link ? locked_rows() * format.stride() : 0; }
+  // Returns the number of rows that would be page-locked if the link was used.
+  int64_t locked_rows() const { return lookahead ? vertices : host_rows(); }
   // Returns the seconds that it takes to read one row of each tier.
   RowCosts costs() const;
   // Returns a sentence for people that says where the rows lie.
@@ -55,10 +61,16 @@ struct TierRequest {
 // The tiers, with the tables and lists that FeatureStore needs.
 struct PlacedFeatures {
   FeatureTiers tiers;
-  RowTables tables;           // set if tiers.mixed(); positions in page-locked memory have no gaps
-  Array<NodeId> device_rows;  // vertices whose rows lie in device memory, by position
+  RowTables tables;           // set if rows of the device and of the host do not change; positions
+                              // in page-locked memory have no gaps
+  Array<NodeId> device_rows;  // vertices whose rows lie in device memory (with a look-ahead: at
+                              // first), by position
   Array<NodeId> host_rows;    // vertices whose rows lie on the host, by position; empty if all rows
                               // lie there or none does
+  // With a look-ahead, the class of each row (SeatBook): the rows that placement puts into device
+  // memory come before the others, and those that are read more often before those that are read
+  // less.
+  std::shared_ptr<const std::vector<uint8_t>> classes;
 };
 
 // Decides how many rows and which ones lie in device memory, and how the other rows get to the

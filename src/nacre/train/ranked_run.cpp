@@ -294,6 +294,7 @@ RunConfig RankedRun::config_of(int rank) const {
   config.features.placement = plain.placement;
   config.features.host_rows = plain.host_rows;
   config.features.locality = plain.locality;
+  config.features.cache = plain.cache;
   return config;
 }
 

@@ -9,6 +9,7 @@
 #include "nacre/base/parallel.h"
 #include "nacre/base/trace.h"
 #include "nacre/engine/gpu/staging.h"
+#include "nacre/kernel/cuda/keep_rows.h"
 #include "nacre/kernel/cuda/rows.h"
 
 namespace nacre {
@@ -93,6 +94,18 @@ FeatureStore::FeatureStore(std::shared_ptr<Device> device, const cuda::RowFormat
   place_tables(tables);
 }
 
+FeatureStore::FeatureStore(std::shared_ptr<Device> device, const cuda::RowFormat& format, const Tensor& features,
+                           std::span<const NodeId> contents)
+    : device_(std::move(device)), format_(format), caches_(true) {
+  NACRE_CHECK(!contents.empty(), "a store without seats caches nothing");
+  NACRE_CHECK(features.rows() < int64_t{cuda::kNotCached}, "there are too many rows for their places");
+  rows_on_device_ = static_cast<int64_t>(contents.size());
+  rows_on_host_ = features.rows();
+  own_ = rows_on(device_, {features, contents}, format_);
+  addresses_ = {address_of(own_.get())};
+  buffers_ = copy_on(device_, addresses_);
+}
+
 void FeatureStore::place_tables(const Tables& tables) {
   const size_t count = tables.dev_num.size();
   NACRE_CHECK(tables.buf_pos.size() == count, "the two tables of a placement differ in length");
@@ -134,6 +147,7 @@ void FeatureStore::read_peers(const std::vector<const FeatureStore*>& peers) {
 }
 
 cuda::RowPlaces FeatureStore::places() const {
+  if (caches_) return gathers() ? cuda::RowPlaces::cached_gathered : cuda::RowPlaces::cached;
   if (holder_) return gathers() ? cuda::RowPlaces::gathered : cuda::RowPlaces::by_tables;
   return gathers() ? cuda::RowPlaces::in_order : cuda::RowPlaces::by_vertex;
 }
@@ -142,6 +156,16 @@ const GpuFunction& FeatureStore::function(GpuCompiler& compiler) const {
   const std::string key =
       fmt::format("load_rows {} {} {}", dtype_name(format_.type), format_.width, static_cast<int>(places()));
   return compiler.function(key, [&] { return cuda::RowSource{cuda::load_rows(format_, places()), 1}; });
+}
+
+const GpuFunction& FeatureStore::keep_function(GpuCompiler& compiler) const {
+  const std::string key = fmt::format("keep_rows {} {}", dtype_name(format_.type), format_.width);
+  return compiler.function(key, [&] { return cuda::RowSource{cuda::keep_rows(format_), 1}; });
+}
+
+void FeatureStore::ask_for_kernels(GpuCompiler& compiler) const {
+  function(compiler);
+  if (caches_) keep_function(compiler);
 }
 
 void FeatureStore::load(GpuCompiler& compiler, const Rows& rows) const {
@@ -159,6 +183,17 @@ void FeatureStore::load(GpuCompiler& compiler, const Rows& rows) const {
   cuda::check_params(kernel.code->source(), params);
   Device& device = *compiler.device();
   const int64_t blocks = cuda::load_blocks(format_, rows.count, device.info().multiprocessors);
+  device.launch(kernel.code->get(), {blocks, kernel.threads, kernel.shared_bytes}, params.pointers());
+}
+
+void FeatureStore::keep(GpuCompiler& compiler, const Keeps& keeps) const {
+  if (keeps.count == 0) return;
+  cuda::LaunchParams params = cuda::KeepRowsParams{
+      .rows = keeps.rows, .from = keeps.from, .to = keeps.to, .seats = addresses_.front(), .count = keeps.count};
+  const GpuFunction& kernel = keep_function(compiler);
+  cuda::check_params(kernel.code->source(), params);
+  Device& device = *compiler.device();
+  const int64_t blocks = cuda::keep_blocks(format_, keeps.count, device.info().multiprocessors);
   device.launch(kernel.code->get(), {blocks, kernel.threads, kernel.shared_bytes}, params.pointers());
 }
 

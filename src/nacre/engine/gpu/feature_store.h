@@ -1,6 +1,6 @@
 // Holds feature rows in tiers: some lie in the memory of a device, the others in that of peer
 // devices or of the host. One kernel loads the rows of a batch from wherever they lie (contract row
-// DP4).
+// DP4). The rows in the memory of the device stay, or they change after each batch (caches()).
 #pragma once
 
 #include <memory>
@@ -55,6 +55,11 @@ class FeatureStore {
   FeatureStore(std::shared_ptr<Device> device, const cuda::RowFormat& format, const Tensor& features,
                const Tables& tables);
 
+  // Makes a store that caches rows: at first its seats hold the rows of `contents`, one for each
+  // seat, and keep() changes them. The host holds the rows of all vertices.
+  FeatureStore(std::shared_ptr<Device> device, const cuda::RowFormat& format, const Tensor& features,
+               std::span<const NodeId> contents);
+
   // Lets kernels read rows of the host where they lie. If this is not called, the rows of the host
   // come with each batch.
   void read_host(std::shared_ptr<const HostRows> rows) { host_ = std::move(rows); }
@@ -68,6 +73,8 @@ class FeatureStore {
   bool by_link() const { return host_ != nullptr; }
   // Returns whether some rows come with each batch.
   bool gathers() const { return !by_link() && rows_on_host_ > 0; }
+  // Returns whether the rows in device memory change from batch to batch.
+  bool caches() const { return caches_; }
   // Returns where the row of each vertex lies; empty if all rows lie in the same tier.
   const std::shared_ptr<const std::vector<uint8_t>>& tiers() const { return tiers_; }
   RowTier only_tier() const { return only_tier_; }  // valid if tiers() is empty
@@ -81,20 +88,32 @@ class FeatureStore {
   struct Rows {
     const NodeId* ids = nullptr;
     int64_t count = 0;
-    // For each row of the host, its position in `gathered`. It is read only if gathers() is true.
+    // If gathers() is true: for each row of the host, its position in `gathered`. If caches() is
+    // true: for each row, its seat or, with the bit cuda::kNotCached, that position.
     const uint32_t* positions = nullptr;
     const void* gathered = nullptr;  // rows of the host that came with the batch
     float* out = nullptr;
   };
-  // Starts to compile the kernel that load() launches.
-  void ask_for_kernel(GpuCompiler& compiler) const { function(compiler); }
+  // Starts to compile the kernels that load() and keep() launch.
+  void ask_for_kernels(GpuCompiler& compiler) const;
   // Queues the kernel that gathers `rows` from all tiers and writes them as f32. `compiler` belongs
   // to the store's device, or to the same GPU opened a second time.
   void load(GpuCompiler& compiler, const Rows& rows) const;
 
+  // Rows of a batch that stay. All pointers are addresses in device memory.
+  struct Keeps {
+    const float* rows = nullptr;     // where load() has written the rows of the batch
+    const uint32_t* from = nullptr;  // positions in the batch
+    const uint32_t* to = nullptr;    // their seats
+    int64_t count = 0;
+  };
+  // Queues the kernel that writes rows to seats, behind the load() of their batch.
+  void keep(GpuCompiler& compiler, const Keeps& keeps) const;
+
  private:
   cuda::RowPlaces places() const;
   const GpuFunction& function(GpuCompiler& compiler) const;
+  const GpuFunction& keep_function(GpuCompiler& compiler) const;
   void place_tables(const Tables& tables);
 
   std::shared_ptr<Device> device_;
@@ -104,6 +123,7 @@ class FeatureStore {
   std::shared_ptr<void> holder_, position_, buffers_;  // tables in device memory; null if they are
                                                        // not needed
   int reader_ = 0;
+  bool caches_ = false;
   std::vector<uint64_t> addresses_;  // addresses of the buffers of all devices
   std::vector<char> holds_for_us_;   // for each device: whether this device reads rows of it
   std::shared_ptr<const HostRows> host_;

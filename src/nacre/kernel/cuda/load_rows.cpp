@@ -34,6 +34,11 @@ ${ENTRY} {
         const u64 address = base + (u64)row * STRIDE;
 #elif BY_VERTEX
         const u64 address = base + (u64)__ldg(ids + row) * STRIDE;
+#elif CACHED
+        const u32 place = __ldg(gathered + row);
+        const bool far = place >> 31 != 0u;
+        const u32 at = far ? (GATHERED ? place & 0x7fffffffu : __ldg(ids + row)) : place;
+        const u64 address = (far ? base : __ldg(buffers)) + (u64)at * STRIDE;
 #else
         const u32 v = __ldg(ids + row);
         const u32 held = __ldg(holder + v);
@@ -135,6 +140,8 @@ int64_t RowFormat::stride() const {
 
 Source load_rows(const RowFormat& format, RowPlaces places) {
   const int64_t lanes = lanes_of(format);
+  const bool cached = places == RowPlaces::cached || places == RowPlaces::cached_gathered;
+  const bool gathered = places == RowPlaces::gathered || places == RowPlaces::cached_gathered;
   std::string body = kLoad;
   const std::string mark = "${PUT}";
   body.replace(body.find(mark), mark.size(), put_text(format.type));
@@ -150,7 +157,8 @@ Source load_rows(const RowFormat& format, RowPlaces places) {
                                     {"ALIGNED", aligned(format) ? 1 : 0},
                                     {"IN_ORDER", places == RowPlaces::in_order ? 1 : 0},
                                     {"BY_VERTEX", places == RowPlaces::by_vertex ? 1 : 0},
-                                    {"GATHERED", places == RowPlaces::gathered ? 1 : 0}}) +
+                                    {"CACHED", cached ? 1 : 0},
+                                    {"GATHERED", gathered ? 1 : 0}}) +
                            body;
   return Entry("load_rows").takes<LoadRowsParams>().source(text, kLoadThreads);
 }

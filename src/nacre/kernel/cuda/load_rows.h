@@ -22,11 +22,17 @@ struct RowFormat {
 
 // Says how the rows of a batch are found.
 enum class RowPlaces : uint8_t {
-  by_vertex,  // all rows are in buffer 0, at the numbers of their vertices
-  in_order,   // all rows are in buffer 0, in the order of the batch
-  by_tables,  // the tables `holder` and `position` say where each row is
-  gathered,   // as by_tables, but rows in buffer 0 are at the positions `gathered` of this batch
+  by_vertex,        // all rows are in buffer 0, at the numbers of their vertices
+  in_order,         // all rows are in buffer 0, in the order of the batch
+  by_tables,        // the tables `holder` and `position` say where each row is
+  gathered,         // as by_tables, but rows in buffer 0 are at `gathered`, a list of the batch
+  cached,           // `gathered` has the number of each row in buffer 1; rows that have none are in
+                    // buffer 0, at the numbers of their vertices
+  cached_gathered,  // as cached, but rows in buffer 0 are at the numbers in `gathered`
 };
+
+// The bit of an entry of `gathered` that says that the row is in buffer 0, if rows are cached.
+constexpr uint32_t kNotCached = uint32_t{1} << 31;
 
 // Buffer 0 is at `base`: memory of the host, or rows of this batch that came from host memory.
 // Buffer d, the memory of a device, is at buffers[d - 1]. For each vertex, `holder` has the number
