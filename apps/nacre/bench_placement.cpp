@@ -15,7 +15,6 @@
 #include "nacre/base/log.h"
 #include "nacre/base/parallel.h"
 #include "nacre/base/pending_file.h"
-#include "nacre/place/compare.h"
 #include "options.h"
 
 namespace nacre::cli {
@@ -153,6 +152,9 @@ class PlacementTables {
       add_row(setup, share, placement, request, best);
     }
     add_row(setup, share, hindsight, request, best);
+    JudgedPlacement ahead = judge_look_ahead(request, c_.epochs);
+    ahead.seconds += probability_seconds_;
+    add_counts(setup, share, ahead, nullptr, best);
   }
 
   // Returns the rows that the first device of a set holds.
@@ -184,14 +186,22 @@ class PlacementTables {
                const JudgedPlacement& best) {
     const JudgedPlacement counted = judge_counts(placement, counts_, request.costs);
     const JudgedPlacement expected = judge_placement(placement, expected_, request);
+    add_counts(setup, share, counted, &expected, best);
+  }
+
+  // `expected` is null if nothing is known before the batches are drawn.
+  void add_counts(const Setup& setup, double share, const JudgedPlacement& counted, const JudgedPlacement* expected,
+                  const JudgedPlacement& best) {
     const TierReads rows = counted.all();
     const auto percent = [&](double part, double whole) {
       return fmt::format("{:.2f}", whole > 0 ? 100 * part / whole : 0);
     };
-    report_.add({setup.name, fmt::format("{:g}", share), placement.method, fmt::format("{:.3f}", placement.seconds),
+    report_.add({setup.name, fmt::format("{:g}", share), counted.method, fmt::format("{:.3f}", counted.seconds),
                  fmt::format("{:.0f}", rows.total()), percent(rows.own, rows.total()), percent(rows.peer, rows.total()),
-                 percent(rows.host, rows.total()), percent(expected.all().host, expected.all().total()),
-                 fmt::format("{:.4g}", expected.cost * 1e3), fmt::format("{:.4g}", counted.cost * 1e3),
+                 percent(rows.host, rows.total()),
+                 expected == nullptr ? "" : percent(expected->all().host, expected->all().total()),
+                 expected == nullptr ? "" : fmt::format("{:.4g}", expected->cost * 1e3),
+                 fmt::format("{:.4g}", counted.cost * 1e3),
                  fmt::format("{:.3f}", best.cost > 0 ? counted.cost / best.cost : 1)});
   }
 
@@ -267,7 +277,7 @@ void add_bench_placement(Command bench) {
   add_talk_options(command);
   add_batch_options(command, c->config);
   command.without({"--prefetch", "--no-subtasks", "--no-relax", "--no-stream", "--features-on", "--feature-budget",
-                   "--placement", "--locality", "--host-rows", "--sample-on", "--shuffle", "--staleness",
+                   "--placement", "--cache", "--locality", "--host-rows", "--sample-on", "--shuffle", "--staleness",
                    "--schedule"});
   command.add_option("--threads", c->config.threads, "threads of the CPU; default: all cores");
   command

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "nacre/place/compare.h"
 #include "nacre/place/placement.h"
 #include "nacre/train/config.h"
 #include "report.h"
@@ -29,6 +30,10 @@ struct PlacementBench {
 
 // Returns the scales of --scales. Throws UserError if one of them is out of range.
 std::vector<double> parse_scales(const PlacementBench& c);
+
+// Returns what devices read if each of them caches rows with a look-ahead and reads no peers. The
+// seconds are those of the first placement and of planning; drawing batches is not among them.
+JudgedPlacement judge_look_ahead(const PlacementRequest& request, int64_t epochs);
 
 // Trains once without locality-aware sampling and once with each scale, on the host, as if the rows
 // `near` were in device memory. The tables have, for each run, the rows that batches read from the
