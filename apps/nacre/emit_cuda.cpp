@@ -47,7 +47,7 @@ class Recorder : public NullDevice {
   void launch(DeviceFunction function, const LaunchShape& shape, const std::vector<void*>&) override {
     note({*static_cast<const int*>(function), shape, ""});
   }
-  int prepare_gemm(const GemmShape& shape, bool) override {
+  int prepare_gemm(const GemmShape& shape, int /*among*/) override {
     products_.push_back(product_text(shape));
     return static_cast<int>(products_.size()) - 1;
   }

@@ -12,6 +12,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/philox.h"
 #include "nacre/kernel/cuda/load_rows.h"
+#include "nacre/plan/variants/chunks.h"
 
 namespace nacre::cli {
 namespace {
@@ -211,7 +212,7 @@ class Bench {
       GemmShape shape;
       shape.m = shape.n = shape.k = shape.lda = shape.ldb = shape.ldc = n;
       shape.type = type;
-      const int handle = device_.prepare_gemm(shape, true);
+      const int handle = device_.prepare_gemm(shape, kTimedAlgorithms);
       const Memory workspace = memory(std::max<int64_t>(16, device_.gemm_workspace(handle)));
       const double s = seconds([&] {
         device_.run_gemm(handle, {a.get(), b.get(), c.get(), nullptr}, workspace.get());

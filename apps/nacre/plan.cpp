@@ -133,7 +133,7 @@ void check(const PlanCommand& c, const Command& command) {
 
 // Returns the plan that rules find for a GPU.
 PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned& planned) {
-  const std::shared_ptr<Backend> backend = absent_gpu(gpu, asked.precision, planned.views());
+  const std::shared_ptr<Backend> backend = absent_gpu(gpu, asked, planned.views());
   PlanRequest request;
   request.plan = asked.plan;
   request.deterministic = true;
@@ -270,7 +270,7 @@ std::string json_text(const Shown& shown, const Planned& planned, bool space = f
 
 // Returns what the passes know of the device that the shown plan is for.
 DeviceTraits traits_of(const PlanCommand& c, const Planned& planned) {
-  if (c.config.device == kTypical) return absent_gpu(typical_gpu(), c.config.precision, planned.views())->traits();
+  if (c.config.device == kTypical) return absent_gpu(typical_gpu(), c.config, planned.views())->traits();
   return planned.device().backend()->traits();
 }
 

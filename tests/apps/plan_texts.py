@@ -106,7 +106,7 @@ def essence(text):
     """Returns what the record holds a digest of: the choices, the DFG, the kernels and the bytes of
     memory, but no sentences."""
     text = text[max(text.find("\nplan "), 0):]
-    text = re.sub(r"^ +(?:not faster|variant of [a-z' ]+): .*\n", "", text, flags=re.M)
+    text = re.sub(r"^ +(?:not faster|variant of [A-Za-z' ]+): .*\n", "", text, flags=re.M)
     return re.sub(r"^  [a-z(].*? +\d[\d.]* \w+ +([\d,]+ B)$", r"\1", text, flags=re.M)
 
 

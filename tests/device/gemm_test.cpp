@@ -82,7 +82,7 @@ class GemmTest : public GpuTest {
     const DeviceArray<uint8_t> c_there(*device_, c.bytes());
     const DeviceArray<uint8_t> bias_there(*device_, bias.bytes());
 
-    const int handle = device_->prepare_gemm(s, tune);
+    const int handle = device_->prepare_gemm(s, tune ? 8 : 1);
     const DeviceArray<char> workspace(*device_, device_->gemm_workspace(handle));
     const int64_t in_bytes = bf16 ? 2 : 4;
     const int64_t out_bytes = s.bf16_out ? 2 : 4;
@@ -253,7 +253,7 @@ TEST_F(GemmTest, BetaZeroDoesNotReadTheResult) {
     const GemmShape s = shape(4, 4, k);
     const DeviceArray<float> a(*device_, std::vector<float>(32, 1));
     const DeviceArray<float> c(*device_, std::vector<float>(16, NAN));
-    const int handle = device_->prepare_gemm(s, false);
+    const int handle = device_->prepare_gemm(s, 1);
     const DeviceArray<char> workspace(*device_, device_->gemm_workspace(handle));
     device_->run_gemm(handle, {a.data(), a.data(), c.data(), nullptr}, workspace.data());
     EXPECT_EQ(c.values(), std::vector<float>(16, static_cast<float>(k)));
@@ -273,34 +273,34 @@ TEST_F(GemmTest, TunedProductsAreRightToo) {
 
 TEST_F(GemmTest, EqualShapesShareAHandle) {
   const GemmShape s = shape(31, 32, 33);
-  const int handle = device_->prepare_gemm(s, false);
+  const int handle = device_->prepare_gemm(s, 1);
   const int64_t workspace = device_->gemm_workspace(handle);
-  EXPECT_EQ(device_->prepare_gemm(s, false), handle);
-  EXPECT_EQ(device_->prepare_gemm(s, true), handle);
+  EXPECT_EQ(device_->prepare_gemm(s, 1), handle);
+  EXPECT_EQ(device_->prepare_gemm(s, 8), handle);
   EXPECT_LE(device_->gemm_workspace(handle), workspace) << "tuning later asks for no more";
   GemmShape packed = s;
   packed.lda = 33;
   packed.ldb = 32;
   packed.ldc = 32;
-  EXPECT_EQ(device_->prepare_gemm(packed, false), handle) << "0 stands for rows without gaps";
+  EXPECT_EQ(device_->prepare_gemm(packed, 1), handle) << "0 stands for rows without gaps";
   GemmShape other = s;
   other.beta = 1;
-  EXPECT_NE(device_->prepare_gemm(other, false), handle);
+  EXPECT_NE(device_->prepare_gemm(other, 1), handle);
   EXPECT_LE(device_->gemm_workspace(handle), 64 << 20);
 }
 
 TEST_F(GemmTest, ImpossibleShapesAreRefused) {
   GemmShape s = shape(4, 4, 4);
   s.lda = 3;
-  EXPECT_THROW(device_->prepare_gemm(s, false), InternalError);
+  EXPECT_THROW(device_->prepare_gemm(s, 1), InternalError);
   s = shape(4, 4, 4);
   s.bf16_out = true;
-  EXPECT_THROW(device_->prepare_gemm(s, false), InternalError);
+  EXPECT_THROW(device_->prepare_gemm(s, 1), InternalError);
   s = shape(4, 4, 4);
   s.batch = 2;
-  EXPECT_THROW(device_->prepare_gemm(s, false), InternalError) << "results on top of each other";
+  EXPECT_THROW(device_->prepare_gemm(s, 1), InternalError) << "results on top of each other";
   s = shape(-1, 4, 4);
-  EXPECT_THROW(device_->prepare_gemm(s, false), InternalError);
+  EXPECT_THROW(device_->prepare_gemm(s, 1), InternalError);
 }
 
 }  // namespace

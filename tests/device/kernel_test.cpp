@@ -94,7 +94,7 @@ TEST_F(KernelTest, AGraphRunsWhatWasRecorded) {
   shape.m = 20;
   shape.n = 30;
   shape.k = 10;
-  const int product = device_->prepare_gemm(shape, false);
+  const int product = device_->prepare_gemm(shape, 1);
   const DeviceArray<float> a(*device_, std::vector<float>(200, 1));
   const DeviceArray<float> b(*device_, std::vector<float>(300, 2));
   const DeviceArray<float> c(*device_, std::vector<float>(600, 0));
@@ -145,7 +145,7 @@ TEST_F(KernelTest, OtherThreadsGoOnWhileOneRecords) {
       GemmShape shape;
       shape.m = shape.n = shape.k = 96;
       // prepare_gemm() records and times its candidates.
-      device_->release_gemm(device_->prepare_gemm(shape, true));
+      device_->release_gemm(device_->prepare_gemm(shape, 8));
       seen = queued.values();
     } catch (const std::exception& e) {
       error = e.what();
@@ -253,7 +253,7 @@ TEST_F(KernelTest, AVirtualDeviceDoesEverything) {
   EXPECT_EQ(x.values(), std::vector<float>(1000, 3));
   GemmShape shape;
   shape.m = shape.n = shape.k = 64;
-  const int product = device->prepare_gemm(shape, true);
+  const int product = device->prepare_gemm(shape, 8);
   const DeviceArray<float> a(*device, std::vector<float>(4096, 1));
   const DeviceArray<float> c(*device, 4096);
   const DeviceArray<char> workspace(*device, device->gemm_workspace(product));

@@ -107,12 +107,19 @@ TEST_F(GpuPartitionTest, PatternsOfOthers) {
   expect_same_patterns(partitioner_->find_patterns(tasks), find_patterns(tasks));
 }
 
-// Small graphs stay on the host, with the same result.
 TEST_F(GpuPartitionTest, BehindTheViews) {
   const Graph graph = typed_weighted_graph({.vertices = 90, .edges = 900, .hub_edges = 80, .seed = 9});
-  const auto make = partition_on(loader_);
+  int calls = 0;
+  GraphViews views;
+  views.partition_with([&, make = partition_on(loader_)](const Graph& g, const PartitionTable& table) {
+    ++calls;
+    return make(g, table);
+  });
   const PartitionTable table = PartitionTable::parse("src-id=4,edge-type=1");
-  EXPECT_EQ(list(make(graph, table, nullptr).edge), list(partition(graph, table).edge));
+  EXPECT_EQ(list(views.tasks(graph, table, true)->edge), list(partition(graph, table).edge));
+  EXPECT_EQ(calls, 1);
+  views.tasks(graph, PartitionTable::parse("src-id=3"), false);
+  EXPECT_EQ(calls, 1) << "these gTasks are cut on the host";
 }
 
 }  // namespace

@@ -355,7 +355,7 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
       for (size_t c = 0; c + 1 < borders.size(); ++c) {
         SumRange range{ranges_of(pairs, borders[c], borders[c + 1])};
         if (cells) range = SumRange::of_cells(pairs, types, borders[c], borders[c + 1]);
-        const PackedSums packed = pack_sums(pairs, types, range);
+        const PackedSums packed = pack_sums(pairs, types, range, 96);
         int64_t pairs_seen = static_cast<int64_t>(packed.rows.size());
         for (size_t i = 0; i < packed.items.size(); ++i) {
           const cuda::Segment& item = packed.items[i];
@@ -377,7 +377,7 @@ TEST(GpuParts, PackedSumsCoverEveryEdgeOnce) {
   }
   // The two pairs of the hub come in pieces that add up to their rows.
   const PairIndex& pairs = graph.pairs(End::dst);
-  const PackedSums packed = pack_sums(pairs, 2, SumRange::of_cells(pairs, 2, 0, graph.num_dst()));
+  const PackedSums packed = pack_sums(pairs, 2, SumRange::of_cells(pairs, 2, 0, graph.num_dst()), 96);
   ASSERT_EQ(packed.rows.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     const cuda::SplitRow& row = packed.rows[i];
@@ -465,7 +465,7 @@ TEST(GpuParts, SumsOfHubsAreCut) {
   sums.ptr = {0, 5, 1005, 1500};
   sums.entry.resize(1500);
   std::iota(sums.entry.begin(), sums.entry.end(), 0u);
-  const SequenceItems cut = cut_sums(sums);
+  const SequenceItems cut = cut_sums(sums, 192);
   ASSERT_EQ(cut.item_run.size(), 3u);
   ASSERT_EQ(cut.pieces.size(), 2u);
   EXPECT_EQ(cut.entry, sums.entry);

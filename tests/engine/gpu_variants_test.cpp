@@ -6,11 +6,8 @@
 #include <map>
 #include <set>
 
-#include "model/cases.h"
-#include "nacre/device/null_device.h"
-#include "nacre/engine/gpu/gpu_backend.h"
-#include "nacre/plan/variants.h"
 #include "support/big_graphs.h"
+#include "support/gpu_plans.h"
 #include "support/run_plan.h"
 
 namespace nacre::test {
@@ -18,57 +15,24 @@ namespace {
 
 constexpr StepContext kStep{3, 1};
 
-using Taken = std::map<std::string, std::string>;  // the variant of each decision about a kernel
+// The variant of each decision about a kernel.
+using NamedVariants = std::map<std::string, std::string>;
 
-Taken choices_of(const Kernel& kernel) {
-  Taken choices;
+NamedVariants choices_of(const Kernel& kernel) {
+  NamedVariants choices;
   for (const VariantChoice& v : kernel.variants) choices[v.decision] = v.variant;
   return choices;
-}
-
-const ModelCase& model_named(const std::string& name) {
-  static const std::vector<ModelCase> cases = model_cases();
-  return *std::find_if(cases.begin(), cases.end(), [&](const ModelCase& c) { return c.name == name; });
-}
-
-Dfg training_dfg(const std::string& model, const Blocks& blocks, int64_t hidden) {
-  ModelOptions options = model_named(model).options;
-  options.hidden = hidden;
-  if (model_info(options.model).heads > 0) options.heads = 2;
-  Dfg dfg = build_model(options_for(options, blocks));
-  differentiate(dfg);
-  return dfg;
-}
-
-// Returns a plan that sums typed products over pairs where it can, with the products joined that
-// the device computes together.
-PlanOptions summing(const Dfg& dfg, const Blocks& blocks, const std::string& end, const DeviceTraits& device) {
-  PlanOptions options;
-  options.join_products = joined_products(device);
-  options.join_dots = true;
-  for (const Site& site : find_sites(prepare_dfg(dfg, blocks, options), blocks.cover_layers())) {
-    if (std::find(site.options.begin(), site.options.end(), end) != site.options.end()) options.choices[site.key] = end;
-  }
-  return options;
 }
 
 // ---- On a device that is not there.
 
 std::shared_ptr<GpuContext> absent_gpu(GpuOptions options) {
   options.tune = false;
-  const auto compiler =
-      std::make_shared<GpuCompiler>(make_null_device(typical_gpu()), [](const auto&) { return std::string(); });
-  return std::make_shared<GpuContext>(compiler, std::make_shared<GraphViews>(), options);
+  return context_on(make_null_device(typical_gpu()), options);
 }
 
 Plan bound_plan(const Plan& plan, const Blocks& blocks, const std::shared_ptr<GpuContext>& context) {
-  Executor executor(plan, blocks, make_gpu_backend(context));
-  for (const Node& node : executor.plan().dfg.nodes()) {
-    if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());
-  }
-  ConstantPool pool;
-  executor.allocate(context->allocate(executor.arena_bytes()), pool);
-  return executor.plan_as_bound();
+  return with_bound(plan, blocks, context, [](const Executor& executor) { return executor.plan_as_bound(); });
 }
 
 // Expects the plan for the device to be bound as it says, and a plan that names no variants to be
@@ -85,8 +49,19 @@ void expect_bound_as_planned(const Dfg& dfg, const Blocks& blocks, const PlanOpt
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     SCOPED_TRACE(std::string(kernel_name(plan.kernels[k].kind)));
     EXPECT_TRUE(unnamed.kernels[k].variants.empty());
+    for (const VariantChoice& planned : plan.kernels[k].variants) {
+      const auto same = [&](const VariantChoice& v) { return v.decision == planned.decision; };
+      const auto& now = bound.kernels[k].variants;
+      const auto found = std::find_if(now.begin(), now.end(), same);
+      ASSERT_NE(found, now.end()) << planned.decision;
+      EXPECT_EQ(found->limit, planned.limit) << planned.decision << ": the binder took another limit";
+      const auto& listed = asked.kernels[k].variants;
+      const auto alone = std::find_if(listed.begin(), listed.end(), same);
+      ASSERT_NE(alone, listed.end()) << planned.decision;
+      EXPECT_EQ(alone->limit, planned.limit) << planned.decision << ": plan and binder compute different limits";
+    }
     for (const auto& [decision, variant] : choices_of(plan.kernels[k])) {
-      const Taken taken = choices_of(bound.kernels[k]), listed = choices_of(asked.kernels[k]);
+      const NamedVariants taken = choices_of(bound.kernels[k]), listed = choices_of(asked.kernels[k]);
       ASSERT_TRUE(taken.contains(decision) && listed.contains(decision)) << decision;
       if (variant.empty()) continue;  // the device times the variants
       EXPECT_EQ(taken.at(decision), variant) << decision << ": the binder took another variant";
@@ -112,18 +87,45 @@ TEST(GpuVariants, AreBoundAsThePlanNamesThem) {
             PlanOptions how = summing(dfg, blocks, end, absent_gpu(gpu)->traits());
             expect_bound_as_planned(dfg, blocks, how, gpu, seen);
             how.keep_sums = int64_t{1} << 30;
+            how.join_dots = false;
             expect_bound_as_planned(dfg, blocks, how, gpu, seen);
           }
         }
       }
     }
   }
-  for (const char* expected :
-       {"columns: tiles", "columns: tiles of a copy", "columns: whole rows", "columns of pairs' sums: whole rows",
-        "rows of pairs' sums: copied to whole vectors", "rows of pairs' sums: where they lie",
-        "weights: in the order of the walk", "weights: as they lie", "in flight: more rows", "product: own kernel",
-        "product: library", "rows at a time: all", "sequences: a group of threads each", "sequences: in tiles",
-        "typed sums: side by side", "products of pairs: by type"}) {
+  // In one layer, all sums over the edges of pairs are constants, so their edges are read once.
+  const Blocks one = Blocks::full(graph, 1);
+  const Dfg shallow = training_dfg("rgcn", one, 30, 1);
+  PlanOptions kept = summing(shallow, one, "dst", absent_gpu({})->traits());
+  kept.keep_sums = int64_t{1} << 30;
+  expect_bound_as_planned(shallow, one, kept, {}, seen);
+  for (const char* expected : {"columns: tiles",
+                               "columns: tiles of a copy",
+                               "columns: whole rows",
+                               "columns of pairs' sums: whole rows",
+                               "rows of pairs' sums: copied to whole vectors",
+                               "rows of pairs' sums: where they lie",
+                               "weights: kept in the order of the walk",
+                               "weights: in the order of the walk",
+                               "weights: as they lie",
+                               "weights of pairs' sums: kept in the order of the pairs",
+                               "edges of pairs' sums: brought for one use",
+                               "edges of pairs' sums: kept on the GPU",
+                               "long pairs: in pieces",
+                               "long rows of sums: in pieces",
+                               "long rows of softmax: a block of threads each",
+                               "long rows of sources: in pieces",
+                               "threads of a row: for a mean row",
+                               "algorithm: the library's first",
+                               "in flight: more rows",
+                               "product: own kernel",
+                               "product: library",
+                               "rows at a time: all",
+                               "sequences: a group of threads each",
+                               "sequences: in tiles",
+                               "typed sums: side by side",
+                               "products of pairs: by type"}) {
     EXPECT_TRUE(seen.contains(expected)) << expected << " was not bound";
   }
 }
@@ -198,20 +200,29 @@ TEST_P(GpuVariantsOnTheDevice, AreRightWithoutThePassThatChoosesThem) {
 }
 
 TEST_P(GpuVariantsOnTheDevice, AreRightIfThePlanNamesThePlainest) {
-  static const Taken plainest = {{"columns", "whole rows"},
-                                 {"columns of pairs' sums", "whole rows"},
-                                 {"in flight", "more rows"},
-                                 {"place", "on the host, between copies"},
-                                 {"product", "library"},
-                                 {"products of pairs", "by type"},
-                                 {"rows of pairs' sums", "where they lie"},
-                                 {"rows at a time", "some"},
-                                 {"sequences", "in tiles"},
-                                 {"typed rows", "by type"},
-                                 {"typed rows gradient", "by type"},
-                                 {"typed sums", "by type"},
-                                 {"typed weight gradient", "by type"},
-                                 {"weights", "as they lie"}};
+  static const NamedVariants plainest = {{"algorithm", "the library's first"},
+                                         {"columns", "whole rows"},
+                                         {"columns of pairs' sums", "whole rows"},
+                                         {"edges of pairs' sums", "kept on the GPU"},
+                                         {"in flight", "more rows"},
+                                         {"long pairs", "whole"},
+                                         {"long rows of softmax", "a group of threads each"},
+                                         {"long rows of sources", "whole"},
+                                         {"long rows of sums", "whole"},
+                                         {"matrices of types", "read in slices"},
+                                         {"place", "on the host, between copies"},
+                                         {"product", "library"},
+                                         {"products of pairs", "by type"},
+                                         {"rows of pairs' sums", "where they lie"},
+                                         {"rows at a time", "some"},
+                                         {"sequences", "in tiles"},
+                                         {"threads of a row", "for one edge"},
+                                         {"typed rows", "by type"},
+                                         {"typed rows gradient", "by type"},
+                                         {"typed sums", "by type"},
+                                         {"typed weight gradient", "by type"},
+                                         {"weights", "as they lie"},
+                                         {"weights of pairs' sums", "as they lie"}};
   const Dfg dfg = training_dfg(GetParam(), blocks_, 10);
   const DeviceTraits traits = device();
   Plan plan = make_plan(dfg, blocks_, summing(dfg, blocks_, "dst", traits), {.validate = true, .device = &traits});
@@ -220,6 +231,7 @@ TEST_P(GpuVariantsOnTheDevice, AreRightIfThePlanNamesThePlainest) {
       ASSERT_TRUE(plainest.contains(v.decision)) << v.decision;
       ASSERT_TRUE(is_variant(v.decision, plainest.at(v.decision))) << v.decision;
       v.variant = plainest.at(v.decision);
+      v.limit = 0;
     }
   }
   expect_right(plan, dfg);

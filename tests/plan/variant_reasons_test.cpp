@@ -4,7 +4,9 @@
 #include "nacre/plan/variants/lstm.h"
 #include "nacre/plan/variants/place.h"
 #include "nacre/plan/variants/products.h"
+#include "nacre/plan/variants/rows.h"
 #include "nacre/plan/variants/sums.h"
+#include "nacre/plan/variants/tasks.h"
 #include "nacre/plan/variants/typed.h"
 #include "plan/devices.h"
 #include "support/tail.h"
@@ -42,6 +44,7 @@ TEST(VariantReasons, OfPlaces) {
 TEST(VariantReasons, OfLstms) {
   expect_reason(lstm_variants(), {64}, f32(), "a group of threads each",
                 "the LSTM has 64 units, and the registers of a group of threads hold the recurrent matrix of 32");
+  expect_reason(long_source_variants(), {64}, f32(), "in pieces", "no rows of several steps are added");
 }
 
 ProductFacts product_of(int64_t rows, int64_t columns, int64_t depth, const RowProgram& tail) {
@@ -121,6 +124,8 @@ TEST(VariantReasons, OfColumnsAndWeights) {
   f.other_order = true;
   f.width = 32;
   weights("the rows are so short that a copy of the weights saves no time");
+  f.width = 64;
+  expect_reason(spmm_weight_variants(), f, f32(), "kept in the order of the walk", "the weights change in every step");
 }
 
 TEST(VariantReasons, OfRowsInFlight) {
@@ -130,6 +135,59 @@ TEST(VariantReasons, OfRowsInFlight) {
   expect_reason(row_shape_variants(), {1e6, 0}, device, "more warps", "the kernel takes too little time to be timed");
   expect_reason(row_shape_variants(), {1e9, 2}, device, "more warps",
                 "a group of threads reads fewer than four rows at the same time anyway");
+}
+
+TEST(VariantReasons, OfRows) {
+  const RowFacts f = {1000, 1, 64, false};
+  expect_reason(row_thread_variants(), f, f32(), "for a mean row", "a row has at most one edge on average");
+  const std::string alike = "this plan does not treat outliers apart (split_outliers)";
+  expect_reason(long_sum_variants(), f, f32(), "in pieces", alike);
+  expect_reason(long_softmax_variants(), f, f32(), "a block of threads each", alike);
+}
+
+TEST(VariantReasons, OfChunksAndAlgorithms) {
+  expect_reason(chunk_variants(), {1000000, 1024, 1 << 20, 128}, f32(), "all",
+                "the 1000000 rows would take 976.56 MiB of memory, and at most 1.00 MiB may be used for them");
+  const auto expect = [](KernelKind kind, const DeviceTraits& device, const char* name, const std::string& reason) {
+    expect_reason(algorithm_variants(), algorithm_facts(kind), device, name, reason);
+  };
+  DeviceTraits device = f32();
+  expect(KernelKind::matmul, device, "timed", "this run does not time variants");
+  device.tune = true;
+  expect(KernelKind::matmul, device.of_batches(), "timed", "the shapes of a batch do not come again");
+  expect(KernelKind::typed_rows, device, "timed", "small products of this kernel are not worth timing");
+  expect(KernelKind::gtask_grad, device, "timed for large products", "the products of gTasks are not worth timing");
+}
+
+TEST(VariantReasons, OfGTasks) {
+  const auto expect = [](const TaskFacts& f, const DeviceTraits& device, const std::string& reason) {
+    expect_reason(task_cut_variants(), f, device, "cut on the GPU", reason);
+  };
+  expect({1000, 20, 10, 1 << 30}, f32(), "1000 edges are cut on the host in less time than copying them takes");
+  expect({100000000, 20, 10, 1 << 30}, f32(), "cutting would take 6.71 GiB of the GPU's memory, and 1.00 GiB are free");
+  expect({100000000, 20, 10, int64_t{1} << 40}, f32().of_batches(),
+         "the edges of a batch are cut while the GPU works on other batches");
+  expect_reason(task_window_variants(), {0, 20, 10, 1 << 30}, f32(), "until rows are in few pieces",
+                "there are no edges");
+}
+
+TEST(VariantReasons, OfEdgesAndWeightsOfPairs) {
+  PairSumFacts f;
+  const auto edges = [&](const std::string& reason) {
+    expect_reason(pair_edge_variants(), f, f32(), "brought for one use", reason);
+  };
+  const auto weights = [&](const std::string& reason) {
+    expect_reason(pair_weight_variants(), f, f32(), "kept in the order of the pairs", reason);
+  };
+  edges("the sums are computed in every step");
+  weights("the edges have no weights");
+  f.weighted = true;
+  weights("the weights change in every step");
+  f.once = true;
+  f.constant_weights = true;
+  weights("the weights are read once");
+  f.others_in_steps = true;
+  edges("kernels that run in every step walk the same edges");
 }
 
 TEST(VariantReasons, OfSumsOverPairs) {
@@ -183,6 +241,9 @@ TEST(VariantReasons, OfTypedRows) {
   f.every_vertex = true;
   expect_reason(typed_rows_variants(), f, tf32(), "side by side",
                 "each edge type has all nodes in their order, so its rows lie together already");
+  f.in = f.out = 4096;
+  expect_reason(type_matrix_variants(), f, tf32(), "kept in shared memory",
+                "a matrix does not fit into the shared memory of a block of threads beside the rows");
   TypedRowsGradFacts g = {{1000, 3000, 4}, 3000, 64, 64, true, true, false, false};
   expect_reason(typed_rows_grad_variants(), g, tf32(), "read where they lie",
                 "there are 3000 rows, fewer than the 33792 that keep the whole GPU busy");

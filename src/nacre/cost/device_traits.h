@@ -46,6 +46,7 @@ struct DeviceTraits {
   GemmType products = GemmType::f32;  // how matrix products treat their operands
   VariantRates rates;                 // nominal (cost/nominal.h), or measured by `nacre profile`
   bool tune = false;                  // whether variants may be timed on the device
+  bool batches = false;               // kernels run on the blocks of batches, which come and go
   // The rows that one pass of a kernel reads again should fit into this many bytes; 0 stands for
   // the second-level cache.
   int64_t cache_bytes = 0;
@@ -53,6 +54,14 @@ struct DeviceTraits {
   // never.
   int64_t joined_rows = -1;
 
+  // Returns the device as the kernels of mini-batches see it. The shapes of a batch do not come
+  // again, so nothing is timed on it.
+  DeviceTraits of_batches() const {
+    DeviceTraits device = *this;
+    device.tune = false;
+    device.batches = true;
+    return device;
+  }
   // Returns how many bytes of rows one part of a kernel may leave in memory for its next part.
   int64_t rows_budget() const { return memory_bytes / 8; }
   // Returns how many bytes of copies of rows a kernel may hold at a time. More than this would not

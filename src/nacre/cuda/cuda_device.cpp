@@ -57,9 +57,9 @@ class CudaDevice final : public Device {
   }
 
   // ---- matrix products
-  int prepare_gemm(const GemmShape& shape, bool tune) override {
+  int prepare_gemm(const GemmShape& shape, int among) override {
     forbid_in_capture("prepare_gemm");
-    return gemm_.prepare(shape, tune);
+    return gemm_.prepare(shape, among);
   }
   void release_gemm(int handle) override { gemm_.release(handle); }
   int64_t gemm_workspace(int handle) const override { return gemm_.workspace(handle); }

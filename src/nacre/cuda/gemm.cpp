@@ -10,7 +10,6 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int64_t kMostWorkspace = int64_t{32} << 20;
-constexpr int kCandidates = 8;
 constexpr uint32_t kMostAlignment = 16;
 
 bool has_bias(const GemmShape& s) { return s.epilogue == GemmEpilogue::bias || s.epilogue == GemmEpilogue::relu_bias; }
@@ -136,7 +135,8 @@ Gemm::Alignment Gemm::stored_alignment(const GemmShape& s) {
           alignment_of(stored_c(s), out_bytes(s), s.batch)};
 }
 
-int Gemm::prepare(GemmShape shape, bool tune) {
+int Gemm::prepare(GemmShape shape, int among) {
+  const bool tune = among > 1;
   complete(shape);
   const std::lock_guard lock(mutex_);
   const auto known = handles_.find(key(shape));
@@ -151,7 +151,7 @@ int Gemm::prepare(GemmShape shape, bool tune) {
   const int64_t workspace = before != nullptr ? before->algorithm.workspace : kMostWorkspace;
   auto plan = make(shape);
   plan->users = before != nullptr ? before->users + 1 : 1;
-  if (!plan->empty && (tune || !choose_shared(*plan))) choose(*plan, tune, workspace);
+  if (!plan->empty && (tune || !choose_shared(*plan))) choose(*plan, among, workspace);
   const int handle = before != nullptr ? known->second : next_handle_++;
   plans_[handle] = std::move(plan);
   handles_[key(shape)] = handle;
@@ -251,7 +251,7 @@ std::vector<Gemm::Algorithm> Gemm::candidates(const Plan& plan, const Alignment&
   return algorithms;
 }
 
-void Gemm::choose(Plan& plan, bool tune_it, int64_t workspace) {
+void Gemm::choose(Plan& plan, int among, int64_t workspace) {
   // The library looks at the address of the bias when it chooses an algorithm.
   const Temporary bias(allocator_, has_bias(plan.shape) ? plan.shape.n * 4 : 0);
   const auto ask = [&] {
@@ -259,7 +259,7 @@ void Gemm::choose(Plan& plan, bool tune_it, int64_t workspace) {
       void* there = plan.narrow_bias ? plan.narrow_bias->get() : bias.get();
       set(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, there);
     }
-    return candidates(plan, plan.alignment, tune_it ? kCandidates : 1, workspace);
+    return candidates(plan, plan.alignment, std::max(1, among), workspace);
   };
   auto found = ask();
   if (found.empty() && plan.shape.epilogue != GemmEpilogue::none && !plan.own_epilogue) {
@@ -269,8 +269,8 @@ void Gemm::choose(Plan& plan, bool tune_it, int64_t workspace) {
   }
   NACRE_CHECK(!found.empty(), text(plan.shape) + ": cuBLASLt has no algorithm");
   plan.algorithm = found.front();
-  plan.tuned = tune_it;
-  if (tune_it && found.size() > 1) tune(plan, found, bias.get());
+  plan.tuned = among > 1;
+  if (found.size() > 1) tune(plan, found, bias.get());
 }
 
 void Gemm::tune(Plan& plan, const std::vector<Algorithm>& among, const void* bias) {

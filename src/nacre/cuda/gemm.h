@@ -23,7 +23,7 @@ class Gemm {
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
 
-  int prepare(GemmShape shape, bool tune);
+  int prepare(GemmShape shape, int among);
   void release(int handle);
   int64_t workspace(int handle) const;
   void run(int handle, const GemmArgs& args, void* workspace);
@@ -53,7 +53,7 @@ class Gemm {
   };
   std::unique_ptr<Plan> make(const GemmShape& shape);
   std::vector<Algorithm> candidates(const Plan& plan, const Alignment& alignment, int most, int64_t workspace);
-  void choose(Plan& plan, bool tune, int64_t workspace);
+  void choose(Plan& plan, int among, int64_t workspace);
   bool choose_shared(Plan& plan);
   Plan& plan_of(int handle) const;
   void tune(Plan& plan, const std::vector<Algorithm>& among, const void* bias);

@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-inline constexpr int kDeviceAbi = 7;
+inline constexpr int kDeviceAbi = 8;
 
 // The plug-in has one symbol: extern "C" DevicePlugin* nacre_cuda_plugin(int abi). The function
 // returns null if `abi` is not the number that the plug-in was built with. The object lives as long

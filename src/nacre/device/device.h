@@ -122,11 +122,11 @@ class Device {
   // Returns how many blocks of the function one multiprocessor runs at the same time.
   virtual int occupancy(DeviceFunction function, int threads, int64_t shared_bytes) = 0;
 
-  // ---- Matrix products (cuBLASLt). prepare_gemm() chooses the algorithm once; with `tune` it
-  // times the candidates of the library on operands of its own. run_gemm() only launches. A handle
-  // lives as long as the device, or until it has been released as often as it was prepared. Equal
-  // shapes share a handle.
-  virtual int prepare_gemm(const GemmShape& shape, bool tune) = 0;
+  // ---- Matrix products (cuBLASLt). prepare_gemm() chooses the algorithm once: the first that the
+  // library recommends or, if `among` is more than 1, the fastest of the first `among`, which it
+  // times on operands of its own. run_gemm() only launches. A handle lives as long as the device,
+  // or until it has been released as often as it was prepared. Equal shapes share a handle.
+  virtual int prepare_gemm(const GemmShape& shape, int among) = 0;
   // Undoes one prepare_gemm(), for shapes that are not needed again.
   virtual void release_gemm(int handle) = 0;
   virtual int64_t gemm_workspace(int handle) const = 0;

@@ -36,7 +36,7 @@ class NullDevice : public Device {
   void launch(DeviceFunction, const LaunchShape&, const std::vector<void*>&) override {}
   int occupancy(DeviceFunction, int, int64_t) override { return 1; }
 
-  int prepare_gemm(const GemmShape&, bool) override { return 0; }
+  int prepare_gemm(const GemmShape&, int /*among*/) override { return 0; }
   void release_gemm(int) override {}
   int64_t gemm_workspace(int) const override { return 0; }
   void run_gemm(int, const GemmArgs&, void*) override {}

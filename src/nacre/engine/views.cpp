@@ -90,13 +90,14 @@ const NodeId* GraphViews::pair_columns(const Graph& graph, Direction direction, 
   return kept.data();
 }
 
-std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const PartitionTable& table) {
+std::shared_ptr<const GTasks> GraphViews::tasks(const Graph& graph, const PartitionTable& table, bool on_device) {
   auto& view = this->entry(&GraphViews::tasks_, key(graph, table.text()));
   if (!view) {
     const TraceSpan span("prepare", "gTasks");
+    if (on_device && partition_) return view = std::make_shared<GTasks>(partition_(graph, table));
     auto& orders = this->entry(&GraphViews::orders_, graph_key(graph));
     if (!orders) orders = make_sort_orders(graph);
-    view = std::make_shared<GTasks>(partition_(graph, table, orders.get()));
+    view = std::make_shared<GTasks>(partition(graph, table, orders.get()));
   }
   return view;
 }

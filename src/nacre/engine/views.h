@@ -32,15 +32,17 @@ class GraphViews {
   std::shared_ptr<const cpu::RowsByType> by_type(const Graph& graph, SpaceKind space);
   // Returns the pair at `end` of every entry of a view of edges.
   const NodeId* pair_columns(const Graph& graph, Direction direction, End end);
-  std::shared_ptr<const GTasks> tasks(const Graph& graph, const PartitionTable& table);
+  // Cuts the edges into gTasks: on the device, if `on_device` and there is one, otherwise on the
+  // host. The gTasks are the same.
+  std::shared_ptr<const GTasks> tasks(const Graph& graph, const PartitionTable& table, bool on_device = false);
   std::shared_ptr<const cpu::GTaskView> gtasks(const Graph& graph, const PartitionTable& table,
                                                const cpu::GTaskOptions& options);
   int64_t bytes() const;
   // Drops the forms of a graph that this object itself holds, before the graph is freed. Executors
   // that walk them must be gone.
   void forget(const Graph& graph);
-  // A function that makes gTasks instead of the host; its result must be the same.
-  using Partition = std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)>;
+  // A function that makes gTasks on a device; its result must be that of the host.
+  using Partition = std::function<GTasks(const Graph&, const PartitionTable&)>;
   void partition_with(Partition make) { partition_ = std::move(make); }
 
  private:
@@ -67,7 +69,7 @@ class GraphViews {
   std::map<Key, std::shared_ptr<const GTasks>> tasks_;
   std::map<Key, std::shared_ptr<const cpu::GTaskView>> gtasks_;
   std::map<GraphKey, std::shared_ptr<SortOrders>> orders_;
-  Partition partition_ = partition;
+  Partition partition_;  // null: there is no device that makes gTasks
 };
 
 }  // namespace nacre

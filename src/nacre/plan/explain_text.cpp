@@ -242,8 +242,10 @@ ordered_json kernel_json(const Explanation& e, size_t i) {
   const Kernel& k = e.plan.kernels[i];
   const KernelReport& r = e.kernels[i];
   ordered_json variants = ordered_json::array();
-  for (const VariantChoice& v : k.variants)
+  for (const VariantChoice& v : k.variants) {
     variants.push_back({{"decision", v.decision}, {"variant", v.variant}, {"why", v.why}});
+    if (v.limit > 0) variants.back()["limit"] = v.limit;
+  }
   return {{"kind", std::string(kernel_name(k.kind))},
           {"type", type_text(e.plan.dfg[k.root].type)},
           {"operations", operations(e.plan, k)},

@@ -82,6 +82,9 @@ struct VariantChoice {
   std::string decision;  // what is decided, for example "typed rows"
   std::string variant;   // the variant taken; empty if the device must time the variants first
   std::string why;       // why each other variant was not taken
+  // The number that belongs to the variant, such as the edges above which a row is long; 0: the
+  // variant has none. What it means is the LimitKind of the decision (variants.h).
+  int64_t limit = 0;
   friend bool operator==(const VariantChoice&, const VariantChoice&) = default;
 };
 

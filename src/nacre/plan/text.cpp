@@ -68,8 +68,8 @@ std::string variants_text(const Kernel& kernel) {
     if (v.variant.empty()) {
       text += fmt::format("       variant of {}: {}\n", v.decision, v.why);
     } else {
-      text +=
-          fmt::format("       variant of {}: {}{}\n", v.decision, v.variant, v.why.empty() ? "" : " (" + v.why + ")");
+      text += fmt::format("       variant of {}: {}{}{}\n", v.decision, v.variant, limit_text(v),
+                          v.why.empty() ? "" : " (" + v.why + ")");
     }
   }
   return text;
@@ -104,6 +104,18 @@ namespace {
 void check_variant(const std::string& decision, const std::string& variant, const std::string& where) {
   if (!is_variant(decision, variant))
     throw UserError(where, fmt::format("names an unknown variant '{}' of {}", variant, decision));
+}
+
+void check_limit(const VariantChoice& named, const std::string& where) {
+  const LimitKind* kind = limit_kind(named.decision, named.variant);
+  if (kind == nullptr) {
+    throw UserError(where, fmt::format("names a limit of {} for '{}' of {}, which has none", named.limit, named.variant,
+                                       named.decision));
+  }
+  if (named.limit >= kind->least && named.limit <= kind->most) return;
+  throw UserError(where, fmt::format("names a limit of {} for '{}' of {}", named.limit, named.variant, named.decision),
+                  kind->most == kMostLimit ? fmt::format("name a number from {} on", kind->least)
+                                           : fmt::format("name a number from {} to {}", kind->least, kind->most));
 }
 
 // Returns the choice of all sites as a text or, if sites differ, an object with the choice of each.
@@ -232,8 +244,10 @@ std::string plan_json(const Plan& plan) {
     if (!k.why.empty()) entry["why"] = k.why;
     if (k.early.rows > 0) entry["early"] = {{"rows", k.early.rows}, {"share", k.early.share}};
     if (!k.early.why.empty()) entry["not_early"] = k.early.why;
-    for (const VariantChoice& v : k.variants)
+    for (const VariantChoice& v : k.variants) {
       entry["variants"].push_back({{"decision", v.decision}, {"variant", v.variant}, {"why", v.why}});
+      if (v.limit > 0) entry["variants"].back()["limit"] = v.limit;
+    }
     kernels.push_back(std::move(entry));
   }
   json object = {{"format", "nacre-plan"},     {"version", 1},
@@ -254,9 +268,11 @@ void take_variants(Plan& plan, const json& kernels, const std::string& where) {
     // Another version of the planner may have grouped the nodes into other kernels.
     if (entry.value("kind", "") != kernel_name(kernel.kind) || entry.value("root", -1) != kernel.root) continue;
     for (const json& v : entry.value("variants", json::array())) {
-      const VariantChoice named{v.at("decision").get<std::string>(), v.at("variant").get<std::string>(), ""};
+      const VariantChoice named{v.at("decision").get<std::string>(), v.at("variant").get<std::string>(), "",
+                                v.value("limit", int64_t{0})};
       if (named.variant.empty()) continue;
       check_variant(named.decision, named.variant, where);
+      if (v.contains("limit")) check_limit(named, where);
       kernel.variants.push_back(named);
     }
   }

@@ -6,10 +6,14 @@
 #include <utility>
 
 #include "nacre/plan/narrow.h"
+#include "nacre/plan/variants/chunks.h"
 #include "nacre/plan/variants/lstm.h"
 #include "nacre/plan/variants/place.h"
 #include "nacre/plan/variants/products.h"
+#include "nacre/plan/variants/reductions.h"
+#include "nacre/plan/variants/rows.h"
 #include "nacre/plan/variants/sums.h"
+#include "nacre/plan/variants/tasks.h"
 #include "nacre/plan/variants/typed.h"
 
 namespace nacre {
@@ -24,18 +28,27 @@ class Decisions {
  public:
   Decisions(const PlannedKernel& kernel, const DeviceTraits& device) : kernel_(kernel), device_(device) {}
 
+  // Returns the number of the variant taken; -1 if the device must time the variants first.
   template <class Facts>
-  void add(const VariantList<Facts>& list, const Facts& facts) {
+  int add(const VariantList<Facts>& list, const Facts& facts) {
     const std::vector<Judged> all = judge(list, facts, device_);
     const std::string_view planned = named_variant(list.decision);
     if (planned.empty() && list.timed && needs_timing(all)) {
       records.push_back(record_untimed(list.decision, all));
-      return;
+      return -1;
     }
     const int taken = variant_to_run(all, planned);
-    records.push_back(record_of(list.decision, all, taken));
-    const bool by_list = taken == cheapest(all) && !(list.timed && needs_timing(all));
-    if (planned == records.back().variant && !by_list) records.back().why = "the plan file names it";
+    const Judged& chosen = all[static_cast<size_t>(taken)];
+    VariantChoice record = record_of(list.decision, all, taken);
+    record.limit = limit_to_run(kernel_.kernel, list.decision, chosen);
+    const bool by_list = taken == cheapest(all) && !(list.timed && needs_timing(all)) && record.limit == chosen.limit;
+    if (planned == record.variant && !by_list) record.why = "the plan file names it";
+    records.push_back(std::move(record));
+    return taken;
+  }
+  template <class Way, class Facts>
+  Way way(const VariantList<Facts>& list, const Facts& facts) {
+    return static_cast<Way>(add(list, facts));
   }
 
   std::vector<VariantChoice> records;
@@ -54,57 +67,148 @@ class Decisions {
   const DeviceTraits& device_;
 };
 
+// Adds the decisions about a reduction over the edges of rows, in these tiles of columns.
+void decide_rows(const PlannedKernel& k, const ColumnTiles& tiles, Decisions& made) {
+  RowFacts facts = row_facts(k);
+  facts.shortest = shortest_piece(k, tiles);
+  made.add(long_sum_variants(), facts);
+  made.add(row_thread_variants(), facts);
+  made.add(row_shape_variants(), row_shape_facts(k));
+}
+
 void decide_sums(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
   const SpmmFacts facts = spmm_facts(k);
-  made.add(spmm_tile_variants(), facts);
-  if (device.part.shares_cache()) {
-    Kernel decided;
-    decided.variants = made.records;
-    made.add(spmm_source_variants(), {facts, planned_tiles(decided, facts)});
-  }
+  const ColumnTiles tiles = column_tiles(facts, made.way<SpmmTiles>(spmm_tile_variants(), facts));
+  if (device.part.shares_cache()) made.add(spmm_source_variants(), {facts, tiles});
   made.add(spmm_weight_variants(), facts);
+  decide_rows(k, tiles, made);
+}
+
+void decide_softmax(const PlannedKernel& k, Decisions& made) {
+  const RowFacts facts = row_facts(k);
+  made.add(long_softmax_variants(), facts);
+  made.add(row_thread_variants(), facts);
+}
+
+void decide_tasks(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
+  const TaskFacts facts = task_facts(k, device.memory_bytes);
+  made.add(task_cut_variants(), facts);
+  made.add(task_window_variants(), facts);
+  made.add(row_thread_variants(), row_facts(k));
+  made.add(row_shape_variants(), row_shape_facts(k));
 }
 
 void decide_pair_sums(const PlannedKernel& k, Decisions& made) {
   const PairSumFacts facts = pair_sum_facts(k);
   made.add(pair_sum_variants(), facts);
+  made.add(pair_edge_variants(), facts);
+  made.add(pair_weight_variants(), facts);
   made.add(pair_row_variants(), facts);
+  made.add(long_pair_variants(), facts);
 }
 
-void decide_typed(const PlannedKernel& k, Decisions& made) {
+// Adds the decisions about the products of the library that a kernel takes: how many rows it takes
+// at a time, and their algorithm.
+void decide_library(const PlannedKernel& k, const ChunkFacts& chunks, Decisions& made) {
+  made.add(chunk_variants(), chunks);
+  made.add(algorithm_variants(), algorithm_facts(k.kernel.kind));
+}
+
+void decide_typed_reduce(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
+  const TypedReduceFacts facts = typed_reduce_facts(k);
+  if (facts.of_pairs) {
+    const auto way = made.way<PairProductWay>(pair_product_variants(), facts);
+    if (takes_library(facts, way)) decide_library(k, typed_chunks(facts, device, way), made);
+    return;
+  }
+  const auto way = made.way<TypedReduceWay>(typed_reduce_variants(), facts);
+  decide_pair_sums(k, made);
+  if (takes_library(facts, way)) decide_library(k, typed_chunks(facts, device, way), made);
+}
+
+void decide_typed_rows(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
+  const TypedRowsFacts facts = typed_rows_facts(k);
+  const auto way = made.way<TypedRowsWay>(typed_rows_variants(), facts);
+  if (way == TypedRowsWay::tensor_cores) {
+    made.add(type_matrix_variants(), facts);
+  } else {
+    decide_library(k, typed_chunks(facts, device, way), made);
+  }
+}
+
+void decide_typed(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
   switch (k.kernel.kind) {
-    case KernelKind::typed_reduce: {
-      const TypedReduceFacts facts = typed_reduce_facts(k);
-      if (facts.of_pairs) return made.add(pair_product_variants(), facts);
-      made.add(typed_reduce_variants(), facts);
-      return decide_pair_sums(k, made);
+    case KernelKind::typed_reduce:
+      return decide_typed_reduce(k, device, made);
+    case KernelKind::typed_weight_grad: {
+      const TypedGradFacts facts = typed_grad_facts(k);
+      const auto way = made.way<TypedGradWay>(typed_grad_variants(), facts);
+      decide_pair_sums(k, made);
+      return decide_library(k, typed_chunks(facts, device, way), made);
     }
-    case KernelKind::typed_weight_grad:
-      made.add(typed_grad_variants(), typed_grad_facts(k));
-      return decide_pair_sums(k, made);
     case KernelKind::typed_rows:
-      return made.add(typed_rows_variants(), typed_rows_facts(k));
-    case KernelKind::typed_rows_grad:
-      return made.add(typed_rows_grad_variants(), typed_rows_grad_facts(k));
-    default:  // a sum over the edges of pairs
-      return decide_pair_sums(k, made);
+      return decide_typed_rows(k, device, made);
+    case KernelKind::typed_rows_grad: {
+      const TypedRowsGradFacts facts = typed_rows_grad_facts(k);
+      const auto way = made.way<TypedRowsGradWay>(typed_rows_grad_variants(), facts);
+      if (way != TypedRowsGradWay::tensor_cores) decide_library(k, typed_chunks(facts, device, way), made);
+      return;
+    }
+    default:
+      return;
   }
 }
 
 void decide_product(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
   const ProductFacts facts = product_facts(k, device);
-  if (k.kernel.kind == KernelKind::matmul) {
-    made.add(product_variants(), facts);
-    if (made.records.back().variant == product_variants().variants[0].name)
-      return made.add(product_block_variants(), facts);
+  if (k.kernel.kind == KernelKind::matmul &&
+      made.way<ProductWay>(product_variants(), facts) == ProductWay::own_kernel) {
+    made.add(product_block_variants(), facts);
+    return;
   }
   made.add(product_run_variants(), facts);
+  made.add(algorithm_variants(), algorithm_facts(k.kernel.kind));
 }
 
-template <class Facts>
-bool has(const VariantList<Facts>& list, std::string_view decision, std::string_view variant) {
-  return decision == list.decision &&
-         std::any_of(list.variants.begin(), list.variants.end(), [&](const auto& v) { return variant == v.name; });
+void decide_lstm(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
+  const LstmFacts facts = lstm_facts(k);
+  made.add(lstm_variants(), facts);
+  if (k.kernel.kind != KernelKind::lstm_grad) return;
+  made.add(long_source_variants(), facts);
+  decide_library(k, lstm_chunks(facts, device), made);
+}
+
+// Calls `use` with every list of variants.
+template <class Use>
+void each_list(const Use& use) {
+  use(place_variants());
+  use(product_variants());
+  use(product_block_variants());
+  use(product_run_variants());
+  use(chunk_variants());
+  use(algorithm_variants());
+  use(spmm_tile_variants());
+  use(spmm_source_variants());
+  use(spmm_weight_variants());
+  use(row_shape_variants());
+  use(row_thread_variants());
+  use(long_sum_variants());
+  use(long_softmax_variants());
+  use(task_cut_variants());
+  use(task_window_variants());
+  use(pair_sum_variants());
+  use(pair_edge_variants());
+  use(pair_weight_variants());
+  use(pair_row_variants());
+  use(long_pair_variants());
+  use(lstm_variants());
+  use(long_source_variants());
+  use(typed_reduce_variants());
+  use(pair_product_variants());
+  use(typed_grad_variants());
+  use(typed_rows_variants());
+  use(type_matrix_variants());
+  use(typed_rows_grad_variants());
 }
 
 }  // namespace
@@ -132,7 +236,7 @@ bool needs_timing(const std::vector<Judged>& all) {
 
 VariantChoice record_of(const char* decision, const std::vector<Judged>& all, int taken) {
   const Judged& chosen = all[static_cast<size_t>(taken)];
-  VariantChoice record{decision, chosen.name, ""};
+  VariantChoice record{decision, chosen.name, "", chosen.limit};
   for (size_t i = 0; i < all.size(); ++i) {
     const Judged& v = all[i];
     if (!v.accepts()) {
@@ -165,6 +269,13 @@ VariantChoice record_timed(const char* decision, const std::vector<Judged>& all,
   return record;
 }
 
+int64_t limit_to_run(const Kernel& kernel, const char* decision, const Judged& taken) {
+  for (const VariantChoice& v : kernel.variants) {
+    if (v.decision == decision && v.variant == taken.name && v.limit > 0) return v.limit;
+  }
+  return taken.limit;
+}
+
 std::string_view planned_variant(const Kernel& kernel, std::string_view decision) {
   for (const VariantChoice& v : kernel.variants) {
     if (v.decision == decision) return v.variant;
@@ -181,15 +292,20 @@ std::vector<VariantChoice> decide(const PlannedKernel& k, const DeviceTraits& de
   }
   switch (k.kernel.kind) {
     case KernelKind::spmm:
-      if (sums_pairs(k.kernel)) {
-        decide_typed(k, made);
-        break;
-      }
-      decide_sums(k, device, made);
-      [[fallthrough]];
+      sums_pairs(k.kernel) ? decide_pair_sums(k, made) : decide_sums(k, device, made);
+      break;
     case KernelKind::reduce:
+      decide_rows(k, {}, made);
+      break;
+    case KernelKind::softmax:
+    case KernelKind::softmax_grad:
+      decide_softmax(k, made);
+      break;
     case KernelKind::gtask:
-      made.add(row_shape_variants(), row_shape_facts(k));
+      decide_tasks(k, device, made);
+      break;
+    case KernelKind::gtask_grad:
+      decide_library(k, task_chunks(k), made);
       break;
     case KernelKind::matmul:
     case KernelKind::weight_grad:
@@ -199,11 +315,11 @@ std::vector<VariantChoice> decide(const PlannedKernel& k, const DeviceTraits& de
     case KernelKind::typed_weight_grad:
     case KernelKind::typed_rows:
     case KernelKind::typed_rows_grad:
-      decide_typed(k, made);
+      decide_typed(k, device, made);
       break;
     case KernelKind::lstm:
     case KernelKind::lstm_grad:
-      made.add(lstm_variants(), lstm_facts(k));
+      decide_lstm(k, device, made);
       break;
     default:
       break;
@@ -221,14 +337,26 @@ void choose_variants(Plan& plan, const Blocks& blocks, const DeviceTraits& devic
 }
 
 bool is_variant(std::string_view decision, std::string_view variant) {
-  return has(place_variants(), decision, variant) || has(product_variants(), decision, variant) ||
-         has(product_block_variants(), decision, variant) || has(product_run_variants(), decision, variant) ||
-         has(spmm_tile_variants(), decision, variant) || has(spmm_weight_variants(), decision, variant) ||
-         has(spmm_source_variants(), decision, variant) || has(row_shape_variants(), decision, variant) ||
-         has(pair_sum_variants(), decision, variant) || has(pair_row_variants(), decision, variant) ||
-         has(lstm_variants(), decision, variant) || has(typed_reduce_variants(), decision, variant) ||
-         has(pair_product_variants(), decision, variant) || has(typed_grad_variants(), decision, variant) ||
-         has(typed_rows_variants(), decision, variant) || has(typed_rows_grad_variants(), decision, variant);
+  bool found = false;
+  each_list([&](const auto& list) {
+    for (const auto& v : list.variants) found |= decision == list.decision && variant == v.name;
+  });
+  return found;
+}
+
+const LimitKind* limit_kind(std::string_view decision, std::string_view variant) {
+  const LimitKind* found = nullptr;
+  each_list([&](const auto& list) {
+    for (const auto& v : list.variants) {
+      if (decision == list.decision && variant == v.name && v.limit != nullptr) found = &list.limit;
+    }
+  });
+  return found;
+}
+
+std::string limit_text(const VariantChoice& choice) {
+  const LimitKind* kind = choice.limit > 0 ? limit_kind(choice.decision, choice.variant) : nullptr;
+  return kind == nullptr ? "" : ", " + fmt::format(fmt::runtime(kind->text), choice.limit);
 }
 
 }  // namespace nacre

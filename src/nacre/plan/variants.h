@@ -5,8 +5,13 @@
 // (Kernel::variants); the engine binds what the plan names. Where the plan names nothing (it was
 // made without a device), or where a block of a mini-batch cannot run the named variant, the engine
 // asks the same list. The lists are in plan/variants/, one file for each family of kernels.
+//
+// A variant may need a number, its limit, such as the edges above which a row is long. The list
+// computes it from the same facts. The plan records it, and the engine applies the plan's number to
+// whatever block is at hand.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +33,8 @@ struct PlannedKernel {
   bool stored(NodeRef i) const { return plan.stored[i] != 0; }
   // Returns whether the value lies in memory as bf16.
   bool narrow(NodeRef i) const { return i >= 0 && !plan.narrow.empty() && plan.narrow[i] != 0; }
+  // Returns whether the value is computed once, before the first step.
+  bool constant(NodeRef i) const;
   const Graph& graph() const { return blocks.layer(walked_layer(plan.dfg, kernel)); }
 };
 
@@ -41,6 +48,18 @@ struct Variant {
   // Returns the predicted seconds, by the device's rates. Null: where this variant is the first
   // that does not decline, it is taken whatever the others would cost.
   double (*cost)(const Facts&, const DeviceTraits&);
+  // Returns the limit of this variant. Null: it needs none.
+  int64_t (*limit)(const Facts&, const DeviceTraits&) = nullptr;
+};
+
+// A larger number than any list computes.
+inline constexpr int64_t kMostLimit = int64_t{1} << 40;
+
+// What the limits of a list mean.
+struct LimitKind {
+  const char* text = "";  // the limit as plans print it, a format with one number: "above {} edges"
+  // The numbers that a plan file may name.
+  int64_t least = 1, most = kMostLimit;
 };
 
 template <class Facts>
@@ -50,6 +69,7 @@ struct VariantList {
   // kernel is bound.
   bool timed;
   std::vector<Variant<Facts>> variants;
+  LimitKind limit = {};
 };
 
 // What one variant of a list says.
@@ -57,6 +77,7 @@ struct Judged {
   const char* name;
   std::string declined;  // why it declines; empty: it does not
   double seconds = -1;   // predicted; negative: it has no cost
+  int64_t limit = 0;     // 0: it needs none
   bool accepts() const { return declined.empty(); }
 };
 
@@ -66,6 +87,7 @@ std::vector<Judged> judge(const VariantList<Facts>& list, const Facts& facts, co
   for (const Variant<Facts>& v : list.variants) {
     Judged judged{v.name, v.declines == nullptr ? std::string() : v.declines(facts, device)};
     if (judged.accepts() && v.cost != nullptr) judged.seconds = v.cost(facts, device);
+    if (judged.accepts() && v.limit != nullptr) judged.limit = v.limit(facts, device);
     all.push_back(std::move(judged));
   }
   return all;
@@ -79,6 +101,10 @@ int cheapest(const std::vector<Judged>& all);
 int variant_to_run(const std::vector<Judged>& all, std::string_view planned);
 // Returns whether timing has to decide: more than one variant accepts.
 bool needs_timing(const std::vector<Judged>& all);
+
+// Returns the limit of the variant to run: the one that the plan names for it, otherwise that of
+// the list.
+int64_t limit_to_run(const Kernel& kernel, const char* decision, const Judged& taken);
 
 // Returns the record of a decision: the variant taken and why each other one was not.
 VariantChoice record_of(const char* decision, const std::vector<Judged>& all, int taken);
@@ -99,6 +125,11 @@ std::vector<VariantChoice> decide(const PlannedKernel& kernel, const DeviceTrait
 void choose_variants(Plan& plan, const Blocks& blocks, const DeviceTraits& device);
 // Returns whether a list of this decision has a variant of this name.
 bool is_variant(std::string_view decision, std::string_view variant);
+// Returns what the limit of a variant means; null if there is no such variant or it needs none.
+const LimitKind* limit_kind(std::string_view decision, std::string_view variant);
+// Returns the limit of a record for people, after a comma: ", above 128 edges"; empty if it has
+// none.
+std::string limit_text(const VariantChoice& choice);
 
 // Returns which products the device computes in one kernel where they are added.
 JoinedProducts joined_products(const DeviceTraits& device);

@@ -90,11 +90,10 @@ std::shared_ptr<const GpuDevice> open_gpu(const DeviceChoice& choice, const RunC
   return std::make_shared<GpuDevice>(choice, std::make_shared<GpuContext>(compiler, std::move(views), options));
 }
 
-std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const std::string& precision,
-                                    std::shared_ptr<GraphViews> views) {
+std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const RunConfig& config, std::shared_ptr<GraphViews> views) {
   const auto compiler = std::make_shared<GpuCompiler>(make_null_device(gpu), [](const auto&) { return std::string(); });
-  return make_gpu_backend(
-      std::make_shared<GpuContext>(compiler, std::move(views), GpuOptions{.precision = parse_precision(precision)}));
+  const GpuOptions options{.precision = parse_precision(config.precision), .tune = !config.deterministic};
+  return make_gpu_backend(std::make_shared<GpuContext>(compiler, std::move(views), options));
 }
 
 GpuContext& gpu_of(const RunDevice& device) {

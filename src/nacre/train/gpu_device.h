@@ -36,10 +36,9 @@ class GpuDevice : public RunDevice {
 // Opens the GPU of that choice.
 std::shared_ptr<const GpuDevice> open_gpu(const DeviceChoice& choice, const RunConfig& config,
                                           std::shared_ptr<GraphViews> views);
-// Returns the back end of a GPU that need not exist: plans and memory can be planned for it, and
-// nothing runs.
-std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const std::string& precision,
-                                    std::shared_ptr<GraphViews> views);
+// Returns the back end of a GPU that need not exist: the plans and the memory of such a run can be
+// planned for it, and nothing runs.
+std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const RunConfig& config, std::shared_ptr<GraphViews> views);
 // Returns the context of a device that is a GPU, for commands that are about GPUs.
 GpuContext& gpu_of(const RunDevice& device);
 

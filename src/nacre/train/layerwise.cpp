@@ -78,7 +78,7 @@ void LayerwiseInference::plan_layer(Layer& layer, const Sample& sample) {
   base.hoist = false;
   const Blocks blocks = inputs_.blocks(sample);
   const Dfg& dfg = layer.stage.dfg;
-  const DeviceTraits traits = backend_->traits();
+  const DeviceTraits traits = backend_->traits().of_batches();
   const PlanOptions how = search_plan(dfg, blocks, base, {}).options;
   layer.runner = std::make_unique<BlockRunner>(make_plan(dfg, blocks, how, {.device = &traits}), backend_);
 }

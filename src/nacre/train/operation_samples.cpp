@@ -235,7 +235,7 @@ class Timer {
       if (std::find(site.options.begin(), site.options.end(), "combine") != site.options.end()) sites.push_back(site);
     }
     if (sites.empty()) return ordered_;
-    const DeviceTraits traits = session_.device().backend()->traits();
+    const DeviceTraits traits = session_.device().backend()->traits().of_batches();
     PassControl control;
     control.device = &traits;
     for (const char* order : kOrders) {

@@ -90,6 +90,7 @@ PlanAnswer plan_on(const Dfg& dfg, const Trials& trials, const std::shared_ptr<B
   const Blocks& blocks = trials.list[trials.typical].blocks;
   PlanningInput input = input_of(dfg, blocks, backend);
   input.changing = trials.changing;
+  if (trials.changing) input.device = input.device.of_batches();
   input.timer = [&](int64_t memory, int64_t bytes) { return timers_of(trials, backend, memory, bytes); };
   const bool divided = blocks.cover_bytes() > 0;  // somebody may use the halves already
   PlanAnswer answer = answer_request(std::move(input), request);

@@ -114,7 +114,7 @@ std::shared_ptr<Backend> Simulator::backend_of(const DescribedDevice& device) co
   info.multiprocessors = device.multiprocessors;
   info.l2_bytes = device.cache_bytes;
   if (device.memory_bytes > 0) info.memory_bytes = info.free_bytes = device.memory_bytes;
-  return absent_gpu(info, run_.config.precision, std::move(views));
+  return absent_gpu(info, run_.config, std::move(views));
 }
 
 CostModel Simulator::model_of(const DescribedDevice& device, int ranks) const {

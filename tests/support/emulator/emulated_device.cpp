@@ -128,7 +128,7 @@ class EmulatedDevice final : public Device {
   }
 
   // ---- Matrix products.
-  int prepare_gemm(const GemmShape& shape, bool) override {
+  int prepare_gemm(const GemmShape& shape, int /*among*/) override {
     called("prepare_gemm");
     return products_.prepare(shape);
   }

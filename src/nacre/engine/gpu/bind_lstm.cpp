@@ -104,13 +104,14 @@ void add_lstm(const GpuKernel& k, StepList& steps) {
   add_forward(steps, l, rows_of(k.context, l, order), {0, static_cast<int64_t>(order.row.size())}, {}, out);
 }
 
-std::string key_of_sums(const Lstm& l, const std::vector<int64_t>& borders) {
-  return fmt::format("{} sums of {}", l.key, borders.size() < 2 ? 0 : borders[1]);
+std::string key_of_sums(const Lstm& l, const std::vector<int64_t>& borders, int64_t longest) {
+  return fmt::format("{} sums of {} {}", l.key, borders.size() < 2 ? 0 : borders[1], longest);
 }
 
-const SequenceItems& sums_of(GpuContext& context, const Lstm& l, const std::vector<int64_t>& borders) {
-  return context.once<SequenceItems>(key_of_sums(l, borders),
-                                     [&] { return cut_sums(sums_of_sources(l.graph, order_of(context, l), borders)); });
+const SequenceItems& sums_of(GpuContext& context, const Lstm& l, const std::vector<int64_t>& borders, int64_t longest) {
+  return context.once<SequenceItems>(key_of_sums(l, borders, longest), [&] {
+    return cut_sums(sums_of_sources(l.graph, order_of(context, l), borders), longest);
+  });
 }
 
 // Parameters of add_to_sources(), which adds the rows of the entries of a run to the rows of their
@@ -176,18 +177,20 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
   const Grads grads = grads_of(k);
   const int64_t h = l.hidden;
   const SequenceOrder& order = order_of(k.context, l);
-  const DeviceInfo& device = k.context.device().info();
-  const int64_t budget = std::min(device.memory_bytes, device.free_bytes) / 8;
-  const std::vector<int64_t> borders = cut_sequences(order, std::max<int64_t>(1024, budget / (6 * h * kFloat)));
+  const LstmFacts facts = lstm_facts(k.planned());
+  const std::vector<int64_t> borders = cut_sequences(order, rows_of_chunk(k, lstm_chunks(facts, k.context.traits())));
+  const auto long_sums = k.take<LongSources>(long_source_variants(), facts);
+  const int64_t longest = long_sums.way == LongSources::in_pieces ? long_sums.limit : INT64_MAX;
+  steps.time_products(product_timing(k));
   const int64_t entries = longest_run(order, borders);
   Kept kept;
   kept.gates = steps.carve.floats(entries * 4 * h);
   kept.h = steps.carve.floats(entries * h);
   kept.c = steps.carve.floats(entries * h);
   const bool by_source = grads.want_z && !l.shape.on_edges;
-  AddRows sums = {nullptr, key_of_sums(l, borders), kept.gates, nullptr, grads.dz, 4 * h};
+  AddRows sums = {nullptr, key_of_sums(l, borders, longest), kept.gates, nullptr, grads.dz, 4 * h};
   if (by_source) {
-    sums.sums = &sums_of(k.context, l, borders);
+    sums.sums = &sums_of(k.context, l, borders, longest);
     sums.partials = steps.carve.floats(sums.sums->num_partials * 4 * h);
   }
   const float* w = l.w;

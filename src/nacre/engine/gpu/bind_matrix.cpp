@@ -99,8 +99,9 @@ void add_steps(const GpuKernel& g, StepList& steps) {
   const Factors f = factors_of(k);
   const LibraryProduct p = library_product(g.planned());
   const GemmShape whole = product_shape(g, p);
-  const auto run = g.variant<ProductRun>(product_run_variants(), facts);
-  const int64_t most = rows_at_a_time(facts, g.context.traits(), run);
+  const auto run = g.take<ProductRun>(product_run_variants(), facts);
+  const int64_t most = run.way == ProductRun::all_rows ? facts.rows : std::min(facts.rows, run.limit);
+  steps.time_products(product_timing(g));
   const int64_t a_rows = gradient ? g.rows(f.left) : most;
   const int64_t b_rows = gradient ? g.rows(f.right) : p.narrow ? g.node(f.right).type.dims[0] : 0;
   const auto room = [&](NodeRef operand, int64_t rows, int64_t width) {
@@ -132,7 +133,7 @@ void add_steps(const GpuKernel& g, StepList& steps) {
     }
     args.add = at(static_cast<char*>(g.pointer(p.e.add)), first * c_row);
     args.c = hidden != nullptr ? hidden : at(static_cast<char*>(g.pointer(p.to)), first * c_row);
-    steps.product(shape, args, true);
+    steps.product(shape, args);
     if (!p.e.rest.empty() && !steps.sizing())
       steps.then(bind_tail(g, p.e.rest, {args.c, p.narrow_out}, first, shape.m));
   }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "nacre/base/error.h"
 #include "nacre/engine/gpu/edge_order.h"
@@ -11,6 +10,8 @@
 #include "nacre/engine/gpu/row_binding.h"
 #include "nacre/plan/epilogue.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/reductions.h"
+#include "nacre/plan/variants/rows.h"
 #include "nacre/plan/variants/sums.h"
 
 namespace nacre {
@@ -22,13 +23,13 @@ GpuRows& rows_view(const GpuKernel& g) {
   return g.context.rows(g.graph(), g.kernel.direction, edges);
 }
 
-cuda::EdgeSide side_of(const GpuRows& rows) {
+cuda::EdgeSide side_of(const GpuKernel& g, const GpuRows& rows) {
   cuda::EdgeSide side;
   side.rows_at_dst = rows_at_dst(rows.direction);
   side.edge_ids = rows.listed;
   side.row_vertex = rows.row_vertex != nullptr;
   side.long_offsets = rows.long_offsets;
-  side.mean_degree = rows.rows == 0 ? 1 : rows.entries / rows.rows;
+  side.mean_degree = mean_row(g);
   return side;
 }
 
@@ -36,27 +37,18 @@ int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // ---- Reductions.
 
-// Returns the length above which rows are cut into pieces, so that no group of threads still works
-// long after all others have ended. With this many pieces, the warps of every multiprocessor are
-// busy several times over, and no piece takes a group very long.
-int64_t longest_piece(int64_t entries, int multiprocessors, int64_t shortest) {
-  return std::clamp<int64_t>(entries / (int64_t{128} * multiprocessors), shortest, 8192);
-}
-
 // Returns the rows that the reduction walks. With several blocks, these are the blocks of the
 // vertices that an spmm reads.
 ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec, int blocks = 1) {
   GpuRows& view = rows_view(g);
-  // Unless outliers are split off, every row is one unit of work, however long it is.
-  const int64_t longest =
-      g.executor.plan().options.split_outliers
-          ? longest_piece(view.entries, g.context.device().info().multiprocessors, cuda::reduce_shortest_piece(spec))
-          : INT32_MAX;
+  RowFacts facts = row_facts(g.planned());
+  facts.shortest = cuda::reduce_shortest_piece(spec);
+  const auto taken = g.take<LongRows>(long_sum_variants(), facts);
+  const int64_t longest = taken.way == LongRows::apart ? taken.limit : INT32_MAX;
   const RowSpan range = g.kernel.rows.of(view.rows);
   const std::string key = fmt::format("{} {} {} {} {}", view.name, longest, blocks, range.begin, range.end);
   ReduceRows rows = g.context.once<ReduceRows>(key, [&] {
     ReduceRows r;
-    r.side = side_of(view);
     r.row_vertex = view.row_vertex;
     if (blocks > 1) {
       const Space read = g.node(operands<SpmmOperands>(g.kernel).x).type.space;
@@ -81,69 +73,6 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec, int blo
   return rows;
 }
 
-// SummedProgram is a row program whose register `value` is summed over the edges of each row.
-struct SummedProgram {
-  RowProgram program;
-  int value = -1;
-};
-
-// Appends code to the program that multiplies each gathered row (register `gathered`) by the row
-// that is summed for, and stores the dot products for each edge. The column of an entry takes the
-// place of its source, and the row that of its destination.
-void append_dots(const GpuKernel& g, RowProgram& p, int gathered) {
-  const NodeRef own = operands<SpmmOperands>(g.kernel).own;
-  const auto add = [&](Micro micro, int64_t width) {
-    if (micro.op != MicroOp::store) micro.out = static_cast<int>(p.widths.size());
-    if (micro.op != MicroOp::store) p.widths.push_back(width);
-    p.code.push_back(micro);
-    return micro.out;
-  };
-  const auto operand = [&](NodeRef node) {
-    p.operands.push_back(node);
-    p.narrow.push_back(g.narrow(node) ? 1 : 0);
-    return static_cast<int>(p.operands.size()) - 1;
-  };
-  const int row = add({.op = MicroOp::load_dst, .operand = operand(own)}, p.widths[gathered]);
-  const int dots = add({.op = MicroOp::dot, .a = gathered, .b = row}, g.kernel.heads);
-  add({.op = MicroOp::store, .a = dots, .operand = operand(g.kernel.second)}, 0);
-  p.stores_apart = true;
-}
-
-// Returns a weighted sum of gathered rows as a program over `width` of their columns. The column of
-// an entry takes the place of its source.
-SummedProgram spmm_program(const GpuKernel& g, int64_t width) {
-  const auto in = operands<SpmmOperands>(g.kernel);
-  RowProgram p;
-  p.domain = {SpaceKind::edge, g.layer()};
-  p.operands.push_back(in.x);
-  p.narrow.push_back(g.narrow(in.x) ? 1 : 0);
-  p.widths.push_back(width);
-  Micro load;
-  load.op = MicroOp::load_src;
-  load.out = 0;
-  load.operand = 0;
-  p.code.push_back(load);
-  if (in.weight < 0) return {p, 0};
-  p.operands.push_back(in.weight);
-  p.narrow.push_back(0);
-  p.widths.push_back(g.kernel.heads);
-  p.widths.push_back(width);
-  Micro weight;
-  weight.op = MicroOp::load;
-  weight.out = 1;
-  weight.operand = 1;
-  p.code.push_back(weight);
-  Micro product;
-  product.op = MicroOp::mul;
-  product.out = 2;
-  product.a = 0;
-  product.b = 1;
-  product.b_repeat = static_cast<int>(width / g.kernel.heads);
-  p.code.push_back(product);
-  if (in.own >= 0) append_dots(g, p, load.out);
-  return {p, product.out};
-}
-
 const uint32_t* spmm_columns(const GpuKernel& g) {
   const Space from = g.node(operands<SpmmOperands>(g.kernel).x).type.space;
   const Direction d = g.kernel.direction;
@@ -153,9 +82,9 @@ const uint32_t* spmm_columns(const GpuKernel& g) {
       g.context.resident(g.context.host_views().pair_columns(g.graph(), d, end), g.graph().num_edges() * 4));
 }
 
-bool weights_in_order(const GpuKernel& g) {
-  return g.kernel.kind == KernelKind::spmm &&
-         g.variant<SpmmWeights>(spmm_weight_variants(), spmm_facts(g.planned())) == SpmmWeights::in_order_of_walk;
+SpmmWeights weights_of(const GpuKernel& g) {
+  if (g.kernel.kind != KernelKind::spmm) return SpmmWeights::as_they_lie;
+  return g.variant<SpmmWeights>(spmm_weight_variants(), spmm_facts(g.planned()));
 }
 
 int64_t ordered_bytes(const GpuKernel& g) { return aligned(g.graph().num_edges() * g.kernel.heads * 4); }
@@ -165,13 +94,12 @@ KeptOrder order_of(const GpuKernel& g) {
   return {view.edge_id, view.row_ptr[view.rows], fmt::format("weights {}", static_cast<const void*>(&view))};
 }
 
-// Returns the bytes of the workspace for ordered weights. Ordered weights that are constants are
-// kept for all steps instead.
+// Returns the bytes of the workspace for ordered weights. Those that are kept for all steps are not
+// in the workspace.
 int64_t weight_bytes(const GpuKernel& g) {
-  if (!weights_in_order(g)) return 0;
-  const NodeRef weight = operands<SpmmOperands>(g.kernel).weight;
-  if (!constant_edges(g, weight)) return ordered_bytes(g);
-  kept_edges(g, weight, order_of(g));
+  const SpmmWeights way = weights_of(g);
+  if (way == SpmmWeights::in_order_of_walk) return ordered_bytes(g);
+  if (way == SpmmWeights::kept_in_order_of_walk) kept_edges(g, operands<SpmmOperands>(g.kernel).weight, order_of(g));
   return 0;
 }
 
@@ -179,7 +107,8 @@ int64_t weight_bytes(const GpuKernel& g) {
 template <class F>
 auto with_reduction(const GpuKernel& g, const F& use) {
   if (g.kernel.kind == KernelKind::reduce) {
-    cuda::ReduceSpec spec = reduce_spec(g, g.kernel.program, g.kernel.value, side_of(rows_view(g)));
+    cuda::ReduceSpec spec = reduce_spec(g.planned(), g.kernel.program, g.kernel.value);
+    spec.side = side_of(g, rows_view(g));
     ReduceRows rows = reduce_rows(g, spec);
     rows.col = g.context.columns(rows_view(g));
     return use(Reduction{g, spec, rows, {}});
@@ -189,21 +118,14 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   int blocks = 1;
   if (g.context.traits().part.shares_cache())
     blocks = source_blocks(g.variant<int>(spmm_source_variants(), SourceFacts{facts, tiles}));
-  const SummedProgram summed = spmm_program(g, tiles.width);
-  cuda::EdgeSide side = side_of(rows_view(g));
-  // The program reads columns with load_src, so the row is taken to be at the destination,
-  // whichever end it is.
-  side.rows_at_dst = true;
-  cuda::ReduceSpec spec = reduce_spec(g, summed.program, summed.value, side);
-  spec.tiles = tiles.count;
-  spec.row_width = g.width(g.kernel.root);
-  spec.tile_pitch = tiles.pitch;
-  if (tiles.count > 1) {
-    spec.tail = nullptr;  // the tail runs afterwards, over the finished rows
-    spec.store = true;
-  }
+  const SummedProgram summed = summed_program(g.planned(), tiles.width);
+  cuda::ReduceSpec spec = spmm_spec(g.planned(), summed, tiles);
+  const bool rows_at_dst = spec.side.rows_at_dst;
+  spec.side = side_of(g, rows_view(g));
+  spec.side.rows_at_dst = rows_at_dst;
   // The edge of an entry is only needed to find its weight.
-  if (weights_in_order(g) || operands<SpmmOperands>(g.kernel).weight < 0) spec.side.edge_ids = false;
+  if (weights_of(g) != SpmmWeights::as_they_lie || operands<SpmmOperands>(g.kernel).weight < 0)
+    spec.side.edge_ids = false;
   ReduceRows rows = reduce_rows(g, spec, blocks);
   rows.col = spmm_columns(g);
   return use(Reduction{g, spec, rows, {}});
@@ -261,10 +183,10 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
     first = copy_tiles(r, reinterpret_cast<float*>(copied));
     r.operands[0] = copied;
   }
-  if (weights_in_order(g)) {
+  if (const SpmmWeights way = weights_of(g); way != SpmmWeights::as_they_lie) {
     void* ordered = weights;
     const NodeRef value = operands<SpmmOperands>(g.kernel).weight;
-    if (constant_edges(g, value)) {
+    if (way == SpmmWeights::kept_in_order_of_walk) {
       ordered = kept_edges(g, value, order_of(g)).memory.get();
       first = then(first, order_kept_edges(g, value, order_of(g)));
     } else {
@@ -284,31 +206,22 @@ Step bind_rows_reduction(Reduction r, void* workspace) {
 
 // ---- Softmax.
 
-// Returns the length above which a row gets a whole block of threads. Shorter rows get a group of
-// threads, and the larger the groups are, the longer such a row may be. A group should not loop
-// more than 16 times, because a few long rows would then take longer than all others together.
-int64_t longest_of_group(int64_t mean_degree) {
-  return 16 * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(mean_degree, 8, 32))));
-}
-
 struct RowOrder {
   const uint32_t* rows = nullptr;
   int64_t count = 0;
 };
 
-RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, bool long_ones) {
+// Returns the rows of more than `longest` entries, or all others.
+RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, int64_t longest, bool long_ones) {
   g.context.offsets(rows);
-  const bool split_outliers = g.executor.plan().options.split_outliers;
   std::vector<GpuRows::Long> list;
-  const int64_t longest = longest_of_group(side_of(rows).mean_degree);
-  if (split_outliers && rows.longest > longest) list = g.context.long_rows(rows, longest);
+  if (rows.longest > longest) list = g.context.long_rows(rows, longest);
   const RowSpan range = g.kernel.rows.of(rows.rows);
   std::erase_if(list, [&](const GpuRows::Long& row) { return row.row < range.begin || row.row >= range.end; });
   const auto count = static_cast<int64_t>(list.size());
   RowOrder order;
   order.count = long_ones ? count : range.count() - count;
-  const std::string key =
-      fmt::format("rows {} {} {} {} {}", rows.name, long_ones, split_outliers, range.begin, range.end);
+  const std::string key = fmt::format("rows {} {} {} {} {}", rows.name, long_ones, longest, range.begin, range.end);
   order.rows = static_cast<const uint32_t*>(g.context.filled(key, order.count * 4, [&](void* to) {
     auto* out = static_cast<uint32_t*>(to);
     auto next = list.begin();
@@ -336,11 +249,13 @@ const GpuFunction& softmax_function(const GpuKernel& g, int64_t degree, bool lon
 
 Step bind_softmax(const GpuKernel& g) {
   GpuRows& rows = rows_view(g);
-  const int64_t degree = side_of(rows).mean_degree;
+  const int64_t degree = mean_row(g);
+  const auto taken = g.take<LongRows>(long_softmax_variants(), row_facts(g.planned()));
+  const int64_t longest = taken.way == LongRows::apart ? taken.limit : INT64_MAX;
   const bool gradient = g.kernel.kind == KernelKind::softmax_grad;
   Step all;
   for (const bool long_ones : {true, false}) {
-    const RowOrder order = rows_by_length(g, rows, long_ones);
+    const RowOrder order = rows_by_length(g, rows, longest, long_ones);
     if (order.count == 0) continue;
     const GpuFunction& function = softmax_function(g, degree, long_ones);
     cuda::LaunchParams params(cuda::SoftmaxParams{.row_ptr = g.context.row_ptr(rows),

@@ -9,13 +9,14 @@
 #include "nacre/base/error.h"
 #include "nacre/base/parallel.h"
 #include "nacre/engine/gpu/row_binding.h"
+#include "nacre/engine/gpu/step_list.h"
+#include "nacre/plan/variants/reductions.h"
+#include "nacre/plan/variants/tasks.h"
 
 namespace nacre {
 namespace {
 
-// Returns the most pieces of all rows together. With more pieces, neighbouring gTasks are walked as
-// one.
-int64_t most_pieces(int64_t rows) { return 4 * rows + 4096; }
+int64_t free_bytes(const Device& device) { return device.info().free_bytes - device.used_bytes(); }
 
 // The gTasks over which rows are walked. Each `window` consecutive gTasks are walked as one.
 struct TaskWindows {
@@ -45,8 +46,8 @@ int64_t count_pieces(const TaskWindows& w) {
   return sum;
 }
 
-// Returns the narrowest windows that do not leave too many pieces.
-int64_t choose_window(TaskWindows w) {
+// Returns the narrowest windows that leave at most so many pieces.
+int64_t narrowest_window(const TaskWindows& w, int64_t most_pieces) {
   std::vector<int64_t> windows = {1};
   while (windows.back() < w.tasks.num_tasks()) windows.push_back(4 * windows.back());
   std::vector<int64_t> pieces(windows.size(), 0);
@@ -57,7 +58,7 @@ int64_t choose_window(TaskWindows w) {
     pieces[i] = count_pieces(mine);
   });
   size_t chosen = 0;
-  while (pieces[chosen] > most_pieces(w.rows)) ++chosen;
+  while (pieces[chosen] > most_pieces) ++chosen;
   return windows[chosen];
 }
 
@@ -140,17 +141,21 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
 const ReduceRows& task_rows(const GpuKernel& g) {
   const Graph& graph = g.graph();
   const bool by_dst = g.kernel.direction == Direction::by_dst;
-  const auto tasks = g.context.host_views().tasks(graph, g.kernel.table);
-  const std::string key = fmt::format("gtasks {} {}", static_cast<const void*>(tasks.get()), by_dst);
+  // A kernel is asked for its needs first and bound later, and both must take the same variant.
+  const std::string about = fmt::format("free for gtasks {}", static_cast<const void*>(graph.col_idx().data()));
+  const auto& free = g.context.once<int64_t>(about, [&] { return free_bytes(g.context.device()); });
+  const TaskFacts facts = task_facts(g.planned(), free);
+  const auto cut = g.variant<TaskCut>(task_cut_variants(), facts);
+  const auto tasks = g.context.host_views().tasks(graph, g.kernel.table, cut == TaskCut::on_device);
+  const auto together = g.take<TaskWindow>(task_window_variants(), facts);
+  const int64_t most_pieces = together.way == TaskWindow::of_few_pieces ? together.limit : INT64_MAX;
+  const std::string key = fmt::format("gtasks {} {} {}", static_cast<const void*>(tasks.get()), by_dst, most_pieces);
   return g.context.once<ReduceRows>(key, [&] {
     const int64_t rows = by_dst ? graph.num_dst() : graph.num_src();
     TaskWindows windows{*tasks, by_dst, rows};
-    windows.window = choose_window(windows);
+    windows.window = narrowest_window(windows, most_pieces);
     const TaskWalk walk = walk_tasks(windows);
     ReduceRows r;
-    r.side.rows_at_dst = by_dst;
-    r.side.edge_ids = true;
-    r.side.mean_degree = rows == 0 ? 1 : graph.num_edges() / rows;
     place_cut(g.context, key, walk.cut, r);
     r.col = g.context.made("columns " + key, walk.col);
     r.edge_id = g.context.made("edges " + key, walk.edge);
@@ -159,8 +164,10 @@ const ReduceRows& task_rows(const GpuKernel& g) {
 }
 
 Reduction task_reduction(const GpuKernel& g) {
-  const ReduceRows& rows = task_rows(g);
-  return {g, reduce_spec(g, g.kernel.program, g.kernel.value, rows.side), rows, {}};
+  cuda::ReduceSpec spec = reduce_spec(g.planned(), g.kernel.program, g.kernel.value);
+  spec.side.edge_ids = true;
+  spec.side.mean_degree = mean_row(g);
+  return {g, spec, task_rows(g), {}};
 }
 
 // ---- Weight gradients. Both factors of a chunk are written to memory; then a product adds to the
@@ -176,8 +183,7 @@ GradChunks grad_chunks(const GpuKernel& g) {
   c.typed = g.node(g.kernel.root).op == Op::typed_weight_grad;
   c.k = g.kernel.program.widths[g.kernel.value];
   c.n = g.kernel.program.widths[g.kernel.second_value];
-  const int64_t budget = int64_t{256} << 20;
-  c.rows = std::clamp<int64_t>(budget / (4 * (c.k + c.n)), 1024, std::max<int64_t>(1024, g.graph().num_edges()));
+  c.rows = std::max<int64_t>(1, rows_of_chunk(g, task_chunks(g.planned())));
   return c;
 }
 
@@ -194,6 +200,10 @@ GemmShape grad_shape(const GpuKernel& g, const GradChunks& c, int64_t rows, bool
   const GemmType type = g.context.options().precision;
   s.type = type == GemmType::bf16 ? GemmType::tf32 : type;  // both factors are f32
   return s;
+}
+
+int prepare(const GpuKernel& g, const ProductTiming& timing, const GemmShape& shape) {
+  return g.context.prepare_gemm(shape, timing.among(shape));
 }
 
 // Calls `f` for every chunk with its type, its first entry, its length, and whether the product
@@ -225,10 +235,10 @@ KernelNeeds needs(const GpuKernel& g) {
     return n;
   }
   const GradChunks c = grad_chunks(g);
+  const ProductTiming timing = product_timing(g);
   int64_t scratch = 0;
   each_chunk(g, c, [&](int, int64_t, int64_t rows, bool add) {
-    Device& device = g.context.device();
-    scratch = std::max(scratch, device.gemm_workspace(device.prepare_gemm(grad_shape(g, c, rows, add), false)));
+    scratch = std::max(scratch, g.context.device().gemm_workspace(prepare(g, timing, grad_shape(g, c, rows, add))));
   });
   n.workspace_bytes = (c.rows * (c.k + c.n) * 4 + 511) / 256 * 256 + scratch;
   return n;
@@ -236,6 +246,7 @@ KernelNeeds needs(const GpuKernel& g) {
 
 Step bind_grad(const GpuKernel& g, void* workspace) {
   const GradChunks c = grad_chunks(g);
+  const ProductTiming timing = product_timing(g);
   Device& device = g.context.device();
   auto* x = static_cast<float*>(workspace);
   float* y = x + (c.rows * c.k + 63) / 64 * 64;
@@ -281,7 +292,7 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
                                                          .step = g.context.step()});
     params.operands(operands_of(g, g.kernel.program)).operands(stored);
     all = then(all, g.context.launch(source.source, blocks_for(rows, source), params));
-    const int handle = device.prepare_gemm(grad_shape(g, c, rows, add), false);
+    const int handle = prepare(g, timing, grad_shape(g, c, rows, add));
     const GemmArgs product{x, y, out + (c.typed ? type * c.k * c.n : 0), nullptr};
     all = then(all, [&device, handle, product, scratch] { device.run_gemm(handle, product, scratch); });
   });

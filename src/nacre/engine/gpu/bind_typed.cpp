@@ -36,9 +36,6 @@ Precision precision_of(const GpuKernel& k) {
   return {type, bf16, bf16 ? 2 : 4};
 }
 
-// Returns the leading dimension of the sums of a run of vertices: a whole number of 16-byte words.
-int64_t wide_ld(int64_t width, int64_t bytes) { return (width * bytes + 15) / 16 * 16 / bytes; }
-
 SumRange cells_of(const GpuPairs& pairs, int64_t begin, int64_t end) {
   return SumRange::of_cells(pairs.host(), pairs.types(), begin, end);
 }
@@ -89,12 +86,12 @@ Reduce reduce_of(const GpuKernel& k) {
 }
 
 // Appends the sums over pairs, and one product for all types: [vertices, types · in] · [types · in,
-// out].
-void reduce_wide(const GpuKernel& k, Reduce& r, StepList& steps) {
+// out], for at most about `most` vertices at a time.
+void reduce_wide(Reduce& r, int64_t most, StepList& steps) {
   const int64_t inner = r.w.types * r.in;
-  const int64_t ld = wide_ld(inner, r.p.bytes);
+  const int64_t ld = sums_ld(inner, r.p.bytes);
   const int64_t vertices = r.pairs.vertices();
-  const int64_t chunk = chunk_rows(vertices, k.context.traits().rows_budget() / (ld * r.p.bytes));
+  const int64_t chunk = chunk_rows(vertices, most);
   r.sum.what.out = {r.w.types, ld};
   r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
   r.sum.partials = steps.carve.floats(partials_of_cells(r.pairs, chunk) * r.sum.what.length);
@@ -156,11 +153,10 @@ void reduce_by_cell(const GpuKernel& k, Reduce& r, StepList& steps) {
   add_products_by_cell(k, r, static_cast<const float*>(r.sum.out), steps);
 }
 
-// Appends the sums over pairs, a product for each type, and the sum over the pairs of each vertex.
-void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
-  const int64_t ld = wide_ld(r.in, r.p.bytes);
-  const int64_t row_bytes = ld * r.p.bytes + r.out * 4;
-  const int64_t most = std::max<int64_t>(128, k.context.traits().rows_budget() / row_bytes);
+// Appends the sums over pairs, a product for each type, and the sum over the pairs of each vertex,
+// for at most about `most` pairs at a time.
+void reduce_by_type(Reduce& r, int64_t most, StepList& steps) {
+  const int64_t ld = sums_ld(r.in, r.p.bytes);
   const std::vector<int64_t> borders = cut_by_pairs(r.pairs.host().vertex_ptr, most);
   int64_t rows = 0, partials = 0;
   const Array<int64_t>& vertex_ptr = r.pairs.host().vertex_ptr;
@@ -203,10 +199,9 @@ void reduce_by_type(const GpuKernel& k, Reduce& r, StepList& steps) {
   }
 }
 
-void reduce_pairs_by_type(const GpuKernel& k, const Reduce& r, StepList& steps) {
+void reduce_pairs_by_type(const Reduce& r, int64_t most, StepList& steps) {
   const PairIndex& pairs = r.pairs.host();
-  const std::vector<int64_t> borders =
-      cut_by_pairs(pairs.vertex_ptr, std::max<int64_t>(128, k.context.traits().rows_budget() / (r.out * 4)));
+  const std::vector<int64_t> borders = cut_by_pairs(pairs.vertex_ptr, most);
   std::vector<std::vector<PairRange>> ranges;
   int64_t rows = 0;
   for (size_t c = 0; c + 1 < borders.size(); ++c) {
@@ -266,15 +261,15 @@ WeightGrad weight_grad_of(const GpuKernel& k) {
 
 // Appends one product for all types. This is sumsᵀ · rows, the gradient as it lies, [types · K, N],
 // or it is rowsᵀ · sums, [K, types · N], which is brought into that form afterwards.
-void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
+void weight_grad_wide(WeightGrad& g, int64_t most, StepList& steps) {
   const int64_t outer = g.w.types * g.summed;
-  const int64_t ld = wide_ld(outer, g.p.bytes);
+  const int64_t ld = sums_ld(outer, g.p.bytes);
   const int64_t vertices = g.pairs.vertices();
-  const int64_t chunk = chunk_rows(vertices, k.context.traits().rows_budget() / (ld * g.p.bytes));
+  const int64_t chunk = chunk_rows(vertices, most);
   g.sum.what.out = {g.w.types, ld};
   g.sum.out = steps.carve.take(chunk * ld * g.p.bytes);
   g.sum.partials = steps.carve.floats(partials_of_cells(g.pairs, chunk) * g.sum.what.length);
-  const int64_t row_ld = g.p.bf16 ? wide_ld(g.by_row, 2) : g.by_row;
+  const int64_t row_ld = g.p.bf16 ? sums_ld(g.by_row, 2) : g.by_row;
   void* converted = g.p.bf16 ? steps.carve.take(chunk * row_ld * 2) : nullptr;
   float* result = g.by_dst ? g.dw : steps.carve.floats(g.w.types * g.w.k * g.w.n);
   GemmShape shape;
@@ -300,11 +295,10 @@ void weight_grad_wide(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   if (!g.by_dst) add_arrange(steps, Arrange::join, g.w, result, g.dw, false);
 }
 
-void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
+void weight_grad_by_type(WeightGrad& g, int64_t most, StepList& steps) {
   const PairIndex& pairs = g.pairs.host();
-  const int64_t ld_sum = wide_ld(g.summed, g.p.bytes), ld_row = wide_ld(g.by_row, g.p.bytes);
-  const int64_t budget = std::max<int64_t>(128, k.context.traits().rows_budget() / ((ld_sum + ld_row) * g.p.bytes));
-  const int64_t chunk = chunk_rows(pairs.num_pairs, budget);
+  const int64_t ld_sum = sums_ld(g.summed, g.p.bytes), ld_row = sums_ld(g.by_row, g.p.bytes);
+  const int64_t chunk = chunk_rows(pairs.num_pairs, most);
   g.sum.what.out = {1, ld_sum};
   g.sum.out = steps.carve.take(chunk * ld_sum * g.p.bytes);
   void* rows = steps.carve.take(chunk * ld_row * g.p.bytes);
@@ -340,23 +334,31 @@ void weight_grad_by_type(const GpuKernel& k, WeightGrad& g, StepList& steps) {
   }
 }
 
-// Appends the sums over the edges of pairs and their products, in the variant of the plan.
-void reduce_sums(const GpuKernel& k, const TypedReduceFacts& facts, Reduce& r, StepList& steps) {
-  switch (k.variant<TypedReduceWay>(typed_reduce_variants(), facts)) {
+// Appends the sums over the edges of pairs and their products.
+void reduce_sums(const GpuKernel& k, TypedReduceWay way, int64_t most, Reduce& r, StepList& steps) {
+  switch (way) {
     case TypedReduceWay::by_cell:
       return reduce_by_cell(k, r, steps);
     case TypedReduceWay::side_by_side:
-      return reduce_wide(k, r, steps);
+      return reduce_wide(r, most, steps);
     case TypedReduceWay::by_type:
-      return reduce_by_type(k, r, steps);
+      return reduce_by_type(r, most, steps);
   }
+}
+
+// Returns how many rows the kernel takes at a time, and sets how its products are timed, if it
+// takes products of the library.
+template <class Facts, class Way>
+int64_t prepare_library(const GpuKernel& k, const Facts& facts, Way way, StepList& steps) {
+  steps.time_products(product_timing(k));
+  return rows_of_chunk(k, typed_chunks(facts, k.context.traits(), way));
 }
 
 // Appends the sums over the edges of pairs of a kernel whose result is these sums.
 void add_pair_sums(const GpuKernel& k, StepList& steps) {
   const auto in = operands<SpmmOperands>(k.kernel);
   const bool dst = k.kernel.direction == Direction::by_dst_pair;
-  const GpuPairs pairs(k.context, k.graph(), dst ? End::dst : End::src);
+  GpuPairs pairs(k.context, k.graph(), dst ? End::dst : End::src);
   GpuPairs::Sum sum;
   sum.what.width = k.width(k.kernel.root);
   sum.range = SumRange::of_pairs(0, pairs.num_pairs());
@@ -400,21 +402,29 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
   const auto in = operands<TypedReduceOperands>(k.kernel);
   Reduce r = reduce_of(k);
   const TypedReduceFacts facts = typed_reduce_facts(k.planned());
-  auto way = PairProductWay::by_type;
-  if (facts.of_pairs) way = k.variant<PairProductWay>(pair_product_variants(), facts);
-  const bool whole = way == PairProductWay::by_cell_with_own;
+  auto products = PairProductWay::by_type;
+  auto sums = TypedReduceWay::by_type;
+  int64_t most = 0;
+  if (facts.of_pairs) {
+    products = k.variant<PairProductWay>(pair_product_variants(), facts);
+    if (takes_library(facts, products)) most = prepare_library(k, facts, products, steps);
+  } else {
+    sums = k.variant<TypedReduceWay>(typed_reduce_variants(), facts);
+    if (takes_library(facts, sums)) most = prepare_library(k, facts, sums, steps);
+  }
+  const bool whole = products == PairProductWay::by_cell_with_own;
   // The part of the tail that the kernel of the products does not do follows it.
   const std::optional<RowFactor> own = whole ? std::nullopt : std::exchange(r.own, std::nullopt);
   if (!whole && !k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
   if (r.pairs.num_pairs() == 0) {
     steps.zero(r.result, r.pairs.vertices() * r.out * 4);
-  } else if (way != PairProductWay::by_type) {
+  } else if (products != PairProductWay::by_type) {
     add_products_by_cell(k, r, r.sum.x, steps);
   } else if (facts.of_pairs) {
-    reduce_pairs_by_type(k, r, steps);
+    reduce_pairs_by_type(r, most, steps);
   } else {
     r.pairs.prepare(k, steps, in.scale, r.sum);
-    reduce_sums(k, facts, r, steps);
+    reduce_sums(k, sums, most, r, steps);
   }
   if (whole || r.tail.empty()) return;
   if (own) {
@@ -434,9 +444,11 @@ void add_typed_weight_grad(const GpuKernel& k, StepList& steps) {
   WeightGrad g = weight_grad_of(k);
   if (g.pairs.num_pairs() == 0) return steps.zero(g.dw, g.w.types * g.w.k * g.w.n * 4);
   g.pairs.prepare(k, steps, operands<TypedWeightGradOperands>(k.kernel).scale, g.sum);
-  const auto way = k.variant<TypedGradWay>(typed_grad_variants(), typed_grad_facts(k.planned()));
-  if (way == TypedGradWay::side_by_side) return weight_grad_wide(k, g, steps);
-  weight_grad_by_type(k, g, steps);
+  const TypedGradFacts facts = typed_grad_facts(k.planned());
+  const auto way = k.variant<TypedGradWay>(typed_grad_variants(), facts);
+  const int64_t most = prepare_library(k, facts, way, steps);
+  if (way == TypedGradWay::side_by_side) return weight_grad_wide(g, most, steps);
+  weight_grad_by_type(g, most, steps);
 }
 
 const GpuFamily kGpuTyped = {typed_needs, bind_typed};

@@ -25,8 +25,6 @@ GemmType in_memory(const GpuKernel& k) {
   return type == GemmType::bf16 ? GemmType::tf32 : type;
 }
 
-int64_t words(int64_t width) { return (width + 3) / 4 * 4; }
-
 // The typed rows of a kernel: edges, or pairs of one end.
 struct TypedSpace {
   Space space;
@@ -68,7 +66,7 @@ class Gathered {
     if (!from.by_vertex) map_ = space.order;
     copied_ = bf16 || (from.by_vertex ? !every_vertex(k, space) : !space.space.is_pair());
     ld_ = from.width;
-    if (copied_) ld_ = bf16 ? (from.width + 7) / 8 * 8 : words(from.width);
+    if (copied_) ld_ = bf16 ? (from.width + 7) / 8 * 8 : copy_ld(from.width);
   }
   // Returns whether each type has a pair of every vertex or of none. Its rows are then those of the
   // vertices, in order.
@@ -108,12 +106,6 @@ class Gathered {
   int64_t begin_ = 0;
 };
 
-// Returns the rows of a chunk if each row takes `row_bytes` bytes.
-int64_t chunk_of(const GpuKernel& k, const TypedSpace& space, int64_t row_bytes) {
-  if (row_bytes == 0) return std::max<int64_t>(1, space.rows());
-  return chunk_rows(space.rows(), std::max<int64_t>(128, k.context.traits().copies_budget() / row_bytes));
-}
-
 struct TypedRows {
   TypedSpace space;
   WeightShape w;
@@ -124,11 +116,12 @@ struct TypedRows {
   int64_t out_width;
 };
 
-// Adds X · [W0 | W1 | …] for runs of vertices, and copies the cells that are pairs to their rows.
-void rows_side_by_side(const GpuKernel& k, const TypedRows& r, const GpuPairs& pairs, StepList& steps) {
+// Adds X · [W0 | W1 | …] for runs of about `most` vertices, and copies the cells that are pairs to
+// their rows.
+void rows_side_by_side(const GpuKernel& k, const TypedRows& r, const GpuPairs& pairs, int64_t most, StepList& steps) {
   const int64_t n = r.w.types * r.out_width;
-  const int64_t ld = words(n);
-  const int64_t chunk = chunk_rows(pairs.vertices(), k.context.traits().copies_budget() / (ld * 4));
+  const int64_t ld = copy_ld(n);
+  const int64_t chunk = chunk_rows(pairs.vertices(), most);
   float* wide = steps.carve.floats(chunk * ld);
   const float* weights = r.weights;
   if (!r.transpose) {  // the transposes side by side are the transpose of W
@@ -159,12 +152,11 @@ void rows_side_by_side(const GpuKernel& k, const TypedRows& r, const GpuPairs& p
   }
 }
 
-void rows_by_type(const GpuKernel& k, const TypedRows& r, StepList& steps) {
+void rows_by_type(const GpuKernel& k, const TypedRows& r, bool bf16, int64_t most, StepList& steps) {
   const bool ordered = !r.space.space.is_pair();
-  const bool bf16 = k.context.options().precision == GemmType::bf16 && (r.x.by_vertex || ordered);
   Gathered x(k, r.space, r.x, bf16);
-  const int64_t ld_out = ordered ? words(r.out_width) : r.out_width;
-  const int64_t chunk = chunk_of(k, r.space, x.row_bytes() + (ordered ? ld_out * 4 : 0));
+  const int64_t ld_out = ordered ? copy_ld(r.out_width) : r.out_width;
+  const int64_t chunk = chunk_rows(r.space.rows(), most);
   x.reserve(steps, chunk);
   float* product = ordered ? steps.carve.floats(chunk * ld_out) : nullptr;
   const char* weights = reinterpret_cast<const char*>(r.weights);
@@ -208,19 +200,18 @@ const uint32_t* map_of(const GpuKernel& k, const TypedSpace& space, const Operan
 }
 
 void rows_on_tensor_cores(const GpuKernel& k, const TypedRows& r, const TypedRowsFacts& facts, StepList& steps) {
-  const DeviceInfo& info = k.context.device().info();
-  const cuda::TypedProduct what = product_of_rows(facts, k.context.traits());
+  const auto matrix = k.take<TypeMatrix>(type_matrix_variants(), facts);
+  const bool kept = matrix.way == TypeMatrix::kept;
+  const cuda::TypedProduct what = product_of_rows(facts, k.context.traits(), matrix.way);
   const cuda::MmaTile tile = cuda::tile_of(what);
   const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
   if (steps.sizing()) return;
   const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
-  // If blocks keep the matrix in shared memory, there is one run for every block that the device
-  // holds at once. Otherwise there are as many runs as the rows need.
-  const int64_t places = info.multiprocessors * tile.together / cuda::column_blocks(what);
+  // Blocks that do not keep a matrix have as many runs as the rows need.
   const std::string key = key_of(k, r.space, "runs of products") +
-                          fmt::format(" {} {} {}", tile.rows(), r.x.by_vertex, what.resident ? places : 0);
+                          fmt::format(" {} {} {}", tile.rows(), r.x.by_vertex, kept ? matrix.limit : 0);
   const auto& runs = k.context.once<std::vector<cuda::MmaRun>>(key, [&] {
-    if (what.resident) return cut_evenly(r.space.type_ptr, places, tile.rows());
+    if (kept) return cut_evenly(r.space.type_ptr, matrix.limit, tile.rows());
     return cut_products(r.space.type_ptr, tile.rows(), r.x.by_vertex ? pairs.vertex.data() : nullptr);
   });
   steps.launch(cuda::typed_product(what), static_cast<int64_t>(runs.size()) * cuda::column_blocks(what), [&] {
@@ -240,14 +231,8 @@ struct RowsGrad {
   float* dw;
 };
 
-void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
-  const DeviceInfo& info = k.context.device().info();
-  const cuda::TypedGrad what = {r.w.k, r.w.n, info.shared_bytes};
-  const cuda::MmaTile tile = cuda::tile_of(what);
-  // There is one run for every block that the device holds at once, so that all blocks end
-  // together.
-  const int64_t places = info.multiprocessors * std::clamp<int64_t>(info.shared_bytes / tile.shared_bytes, 1, 2);
-  const int64_t wanted = std::max<int64_t>(1, places / cuda::blocks_of_run(what));
+void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, int64_t wanted, StepList& steps) {
+  const cuda::TypedGrad what = {r.w.k, r.w.n, k.context.traits().shared_bytes};
   const std::string key = key_of(k, r.space, "runs of gradients") + fmt::format(" {}", wanted);
   const auto& runs =
       k.context.once<std::vector<cuda::MmaRun>>(key, [&] { return cut_grads(r.space.type_ptr, wanted); });
@@ -271,11 +256,11 @@ void grad_on_tensor_cores(const GpuKernel& k, const RowsGrad& r, StepList& steps
 
 // Spreads the operand with a row for every pair over the cells of runs of vertices (zeros for cells
 // without a pair). The gradients of all types are then one product with the rows of the vertices.
-void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pairs, StepList& steps) {
+void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pairs, int64_t most, StepList& steps) {
   const Operand& by_vertex = r.x.by_vertex ? r.x : r.g;
   const Operand& by_pair = r.x.by_vertex ? r.g : r.x;
-  const int64_t ld = words(r.w.types * by_pair.width);
-  const int64_t chunk = chunk_rows(pairs.vertices(), k.context.traits().copies_budget() / (ld * 4));
+  const int64_t ld = copy_ld(r.w.types * by_pair.width);
+  const int64_t chunk = chunk_rows(pairs.vertices(), most);
   float* wide = steps.carve.floats(chunk * ld);
   // [types · K, N] is the layout of the gradient; [K, types · N] is not.
   float* result = r.x.by_vertex ? steps.carve.floats(r.w.types * r.w.k * r.w.n) : r.dw;
@@ -305,12 +290,9 @@ void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pa
   if (r.x.by_vertex) add_arrange(steps, Arrange::join, r.w, result, r.dw, false);
 }
 
-void grad_by_type(const GpuKernel& k, const RowsGrad& r, StepList& steps) {
-  const bool ordered = !r.space.space.is_pair();
-  const bool copies = (r.x.by_vertex || ordered) && (r.g.by_vertex || ordered);
-  const bool bf16 = k.context.options().precision == GemmType::bf16 && copies;
+void grad_by_type(const GpuKernel& k, const RowsGrad& r, bool bf16, int64_t most, StepList& steps) {
   Gathered x(k, r.space, r.x, bf16), g(k, r.space, r.g, bf16);
-  const int64_t chunk = chunk_of(k, r.space, x.row_bytes() + g.row_bytes());
+  const int64_t chunk = chunk_rows(r.space.rows(), most);
   x.reserve(steps, chunk);
   g.reserve(steps, chunk);
   GemmShape shape;
@@ -352,14 +334,12 @@ void add_typed_rows(const GpuKernel& k, StepList& steps) {
                  transpose ? dims[0] : dims[1]};
   if (r.space.rows() == 0) return;
   const TypedRowsFacts facts = typed_rows_facts(k.planned());
-  switch (k.variant<TypedRowsWay>(typed_rows_variants(), facts)) {
-    case TypedRowsWay::tensor_cores:
-      return rows_on_tensor_cores(k, r, facts, steps);
-    case TypedRowsWay::side_by_side:
-      return rows_side_by_side(k, r, GpuPairs(k.context, k.graph(), end_of(space)), steps);
-    case TypedRowsWay::by_type:
-      return rows_by_type(k, r, steps);
-  }
+  const auto way = k.variant<TypedRowsWay>(typed_rows_variants(), facts);
+  if (way == TypedRowsWay::tensor_cores) return rows_on_tensor_cores(k, r, facts, steps);
+  steps.time_products(product_timing(k));
+  const int64_t most = rows_of_chunk(k, typed_chunks(facts, k.context.traits(), way));
+  if (way == TypedRowsWay::by_type) return rows_by_type(k, r, copies_bf16(facts, k.context.traits()), most, steps);
+  rows_side_by_side(k, r, GpuPairs(k.context, k.graph(), end_of(space)), most, steps);
 }
 
 void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
@@ -372,14 +352,13 @@ void add_typed_rows_grad(const GpuKernel& k, StepList& steps) {
                 operand_of(k, in.gradient, dims[1]),
                 static_cast<float*>(k.pointer(k.kernel.root))};
   if (r.space.rows() == 0) return steps.zero(r.dw, r.w.types * r.w.k * r.w.n * 4);
-  switch (k.variant<TypedRowsGradWay>(typed_rows_grad_variants(), typed_rows_grad_facts(k.planned()))) {
-    case TypedRowsGradWay::tensor_cores:
-      return grad_on_tensor_cores(k, r, steps);
-    case TypedRowsGradWay::side_by_side:
-      return grad_side_by_side(k, r, GpuPairs(k.context, k.graph(), end_of(space)), steps);
-    case TypedRowsGradWay::by_type:
-      return grad_by_type(k, r, steps);
-  }
+  const TypedRowsGradFacts facts = typed_rows_grad_facts(k.planned());
+  const auto [way, runs] = k.take<TypedRowsGradWay>(typed_rows_grad_variants(), facts);
+  if (way == TypedRowsGradWay::tensor_cores) return grad_on_tensor_cores(k, r, runs, steps);
+  steps.time_products(product_timing(k));
+  const int64_t most = rows_of_chunk(k, typed_chunks(facts, k.context.traits(), way));
+  if (way == TypedRowsGradWay::by_type) return grad_by_type(k, r, copies_bf16(facts, k.context.traits()), most, steps);
+  grad_side_by_side(k, r, GpuPairs(k.context, k.graph(), end_of(space)), most, steps);
 }
 
 }  // namespace nacre

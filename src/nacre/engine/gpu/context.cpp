@@ -69,7 +69,8 @@ GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
       step_(parent_->step_),
       pinned_(parent_->pinned_),
       staging_(device_, pinned_) {
-  options_.tune = traits_.tune = false;
+  traits_ = traits_.of_batches();
+  options_.tune = traits_.tune;
 }
 
 GpuContext::~GpuContext() {
@@ -87,9 +88,9 @@ std::shared_ptr<void> GpuContext::place(const void* host, int64_t bytes) {
   return bytes == 0 ? step_ : staging_.place(host, bytes);
 }
 
-int GpuContext::prepare_gemm(const GemmShape& shape, bool tune) {
+int GpuContext::prepare_gemm(const GemmShape& shape, int among) {
   const TraceSpan span("prepare", "product");
-  const int handle = device_->prepare_gemm(shape, tune);
+  const int handle = device_->prepare_gemm(shape, among);
   if (parent_) products_.push_back(handle);
   return handle;
 }

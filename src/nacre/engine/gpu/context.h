@@ -161,8 +161,9 @@ class GpuContext {
   std::shared_ptr<void> place(const void* host, int64_t bytes);
   void flush() { staging_.flush(); }
   void arrived() { staging_.arrived(); }
-  // Prepares a product. A context with a parent releases it in its destructor.
-  int prepare_gemm(const GemmShape& shape, bool tune);
+  // Prepares a product whose algorithm is the fastest `among` so many of the library (device.h). A
+  // context with a parent releases it in its destructor.
+  int prepare_gemm(const GemmShape& shape, int among);
 
   // Queues a kernel that copies row ids[i] of a table of floats to row i of `out`; gather_step()
   // returns the step that queues it.
@@ -216,6 +217,13 @@ class GpuContext {
   std::vector<int> products_;
 };
 
+// A variant that is bound, and its limit (plan/variants.h).
+template <class Way>
+struct Taken {
+  Way way;
+  int64_t limit = 0;
+};
+
 // One kernel that is being bound, as the binders below receive it.
 struct GpuKernel {
   GpuContext& context;
@@ -238,11 +246,17 @@ struct GpuKernel {
   // Returns the variant of a list that the kernel runs: the one that the plan names. If the plan
   // names none, or the named one declines here, the list chooses.
   template <class Way, class Facts>
-  Way variant(const VariantList<Facts>& list, const Facts& facts) const {
+  Taken<Way> take(const VariantList<Facts>& list, const Facts& facts) const {
     const std::vector<Judged> all = judge(list, facts, context.traits());
     const int taken = variant_to_run(all, planned_variant(kernel, list.decision));
-    note(record_of(list.decision, all, taken));
-    return static_cast<Way>(taken);
+    VariantChoice record = record_of(list.decision, all, taken);
+    const int64_t limit = record.limit = limit_to_run(kernel, list.decision, all[static_cast<size_t>(taken)]);
+    note(std::move(record));
+    return {static_cast<Way>(taken), limit};
+  }
+  template <class Way, class Facts>
+  Way variant(const VariantList<Facts>& list, const Facts& facts) const {
+    return take<Way>(list, facts).way;
   }
   // Returns the variant that the kernel runs, for a list whose variants are compared by timing
   // them, once for each `key`. `step_of(way)` returns the step that runs a variant.

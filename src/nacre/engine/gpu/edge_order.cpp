@@ -15,14 +15,6 @@ constexpr int64_t kPiece = 1 << 22;  // entries that are copied at a time
 
 }  // namespace
 
-bool constant_edges(const GpuKernel& g, NodeRef value) {
-  const Plan& plan = g.executor.plan();
-  const NodeRef owner = plan.alias[value];
-  return std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& k) {
-    return k.once && std::find(k.writes.begin(), k.writes.end(), owner) != k.writes.end();
-  });
-}
-
 Step order_edges(const GpuKernel& g, NodeRef value, const EdgeId* edges, int64_t count, void* to) {
   RowProgram copy;
   copy.domain = {SpaceKind::edge, g.layer()};

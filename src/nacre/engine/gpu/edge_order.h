@@ -13,8 +13,6 @@ struct KeptOrder {
   std::string key;
 };
 
-// Returns whether a value of edges is the same in every step.
-bool constant_edges(const GpuKernel& g, NodeRef value);
 // Returns the step that copies the rows of a value to `to`, in the order of `count` entries.
 // `edges` has the edge of each entry, in device memory.
 Step order_edges(const GpuKernel& g, NodeRef value, const EdgeId* edges, int64_t count, void* to);

@@ -15,18 +15,11 @@
 namespace nacre {
 namespace {
 
-// Long pairs are cut into about this many pieces: enough to keep a large device busy, and each long
-// enough for a group of threads.
-constexpr int64_t kPiecesWanted = 16384;
-constexpr int64_t kShortPiece = 64;
-constexpr int64_t kLongPiece = 512;
 constexpr int64_t kPack = 32;  // entries of short pairs that one group of threads sums
 // A run of a weight gradient consists of whole slices of positions. It has at least kShortRun
 // positions, because each run costs a matrix of partial sums.
 constexpr int64_t kSlice = 32;
 constexpr int64_t kShortRun = 512;
-
-int64_t piece_edges(int64_t edges) { return std::clamp(edges / kPiecesWanted, kShortPiece, kLongPiece); }
 
 int64_t blocks_of(int64_t groups, int64_t per_block) { return (groups + per_block - 1) / per_block; }
 
@@ -127,15 +120,13 @@ std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t t
   return first;
 }
 
-int64_t long_pair(int64_t edges) { return piece_edges(edges) * 3 / 2; }
-
 SumRange SumRange::of_cells(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end) {
   return {ranges_of(pairs, vertex_begin, vertex_end), true, vertex_begin * types, (vertex_end - vertex_begin) * types};
 }
 
-PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range) {
+PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range, int64_t longest) {
   PackedSums packed;
-  const int64_t piece = piece_edges(pairs.edge.size()), longest = long_pair(pairs.edge.size());
+  const int64_t piece = longest == kWholePairs ? longest : piece_of_pair(longest);
   std::vector<cuda::Segment> runs;
   std::vector<char> present(range.num_cells, 0);
   const auto cell_of = [&](int64_t p) {
@@ -180,21 +171,6 @@ std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs) {
     }
   });
   return pair_of;
-}
-
-bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end) {
-  const bool dst = end == End::dst;
-  switch (kernel.kind) {
-    case KernelKind::spmm:
-      return kernel.direction == (dst ? Direction::by_dst_pair : Direction::by_src_pair);
-    case KernelKind::typed_reduce:
-      if (dfg[operands<TypedReduceOperands>(kernel).x].type.space.is_pair()) return false;
-      [[fallthrough]];
-    case KernelKind::typed_weight_grad:
-      return kernel.direction == (dst ? Direction::by_dst : Direction::by_src);
-    default:
-      return false;
-  }
 }
 
 std::vector<uint32_t> pairs_of_cells(const PairIndex& pairs, int64_t vertices, int types) {
@@ -249,7 +225,7 @@ std::string GpuPairs::key(const char* what) const {
 }
 
 std::string GpuPairs::key(const char* what, const SumRange& range) const {
-  std::string text = key(what) + fmt::format(" {} {} {}", range.cells, range.first_cell, range.num_cells);
+  std::string text = key(what) + fmt::format(" {} {} {} {}", longest_, range.cells, range.first_cell, range.num_cells);
   for (const PairRange& r : range.ranges) text += fmt::format(" {}-{}", r.begin, r.end);
   return text;
 }
@@ -259,7 +235,7 @@ const uint32_t* GpuPairs::pair_of_cell() const {
 }
 
 const PackedSums& GpuPairs::packed(const SumRange& range) const {
-  return context_.once<PackedSums>(key("sums", range), [&] { return pack_sums(*pairs_, types_, range); });
+  return context_.once<PackedSums>(key("sums", range), [&] { return pack_sums(*pairs_, types_, range, longest_); });
 }
 
 const uint32_t* GpuPairs::pair_of_entry() const {
@@ -296,21 +272,18 @@ GpuPairs::Entries GpuPairs::bring_entries(StepList& steps, bool scaled) const {
   return {static_cast<const NodeId*>(other), static_cast<const uint32_t*>(pair), static_cast<const EdgeId*>(edge)};
 }
 
-void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const {
+void GpuPairs::prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) {
   const PairSumFacts facts = pair_sum_facts(k.planned());
   const bool tiled = k.variant<PairSumTiles>(pair_sum_variants(), facts) == PairSumTiles::tiles;
   args.what.tiles = tiled ? tiles_of_pair_sum(facts) : 1;
   args.what.scaled = scale >= 0;
   args.scale = static_cast<const float*>(k.pointer(scale));
-  const int64_t edges = pairs_->edge.size();
-  const Plan& plan = k.executor.plan();
-  const bool in_steps = std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& other) {
-    return !other.once && sums_edges_of_pairs(other, plan.dfg, end_);
-  });
-  if (k.kernel.once && !in_steps) {
+  const auto long_pairs = k.take<LongPairs>(long_pair_variants(), facts);
+  longest_ = long_pairs.way == LongPairs::in_pieces ? long_pairs.limit : kWholePairs;
+  if (k.variant<PairSumEdges>(pair_edge_variants(), facts) == PairSumEdges::brought_once)
     args.entries = bring_entries(steps, args.what.scaled);
-  } else if (scale >= 0 && constant_edges(k, scale)) {
-    const KeptOrder order = {pairs_->edge.data(), edges, key("weights")};
+  if (k.variant<PairSumWeights>(pair_weight_variants(), facts) == PairSumWeights::in_order_of_pairs) {
+    const KeptOrder order = {pairs_->edge.data(), pairs_->edge.size(), key("weights")};
     args.scale = static_cast<const float*>(kept_edges(k, scale, order).memory.get());
     args.by_entry = true;
     if (!steps.sizing()) steps.then(order_kept_edges(k, scale, order));

@@ -51,8 +51,8 @@ std::vector<cuda::MmaRun> cut_grads(const std::vector<int64_t>& type_ptr, int64_
 // Returns the first run of each type, and the number of runs.
 std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t types);
 
-// Returns the most edges of a pair that is summed as a whole, in a graph of this many edges.
-int64_t long_pair(int64_t edges);
+// The longest pair that is summed as a whole, if every pair is.
+inline constexpr int64_t kWholePairs = INT64_MAX;
 
 // The pairs that are summed, and the rows for their sums. With `cells`, the sum of a pair goes to
 // the row of its cell, vertex · types + type, counted from first_cell on, and cells without a pair
@@ -74,11 +74,10 @@ struct PackedSums {
   std::vector<uint32_t> zeros;       // with cells: rows of the result that belong to no pair
   int64_t num_partials = 0;
 };
-PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range);
+// Cuts pairs of more than `longest` edges into pieces (plan/variants/sums.h).
+PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range, int64_t longest);
 // Returns the pair of every edge, in the order of the pairs.
 std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs);
-// Returns whether a kernel sums over the edges of the pairs at one end.
-bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end);
 // Returns the pair of every cell, cuda::kNoRow for a cell without a pair.
 std::vector<uint32_t> pairs_of_cells(const PairIndex& pairs, int64_t vertices, int types);
 
@@ -139,10 +138,10 @@ class GpuPairs {
     void* out = nullptr;
   };
   // Call this once before sums of x are taken. `scale` is the node of the numbers of the edges, or
-  // -1. Constant numbers are brought into the order of the pairs. Rows of x are copied to
-  // longer ones if the variant PairSumRows says so. Entries that only the kernels of constants read
-  // are copied to the workspace, which is free before the first step.
-  void prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args) const;
+  // -1. Takes the plan's decisions about sums over the edges of pairs (plan/variants/sums.h): in
+  // which order the numbers are read, whether rows of x are copied to longer ones, whether entries
+  // are brought to the workspace, which is free before the first step, and which pairs are cut.
+  void prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args);
   int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;
 
@@ -170,6 +169,7 @@ class GpuPairs {
   int64_t vertices_;
   int64_t others_;  // number of vertices at the other end
   int types_;
+  int64_t longest_ = kWholePairs;
 };
 
 // Holds the parameters of cuda::copy_rows() (kernel/cuda/typed.h).

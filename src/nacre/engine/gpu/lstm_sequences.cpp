@@ -3,14 +3,9 @@
 #include <algorithm>
 
 #include "nacre/base/parallel.h"
+#include "nacre/plan/variants/lstm.h"
 
 namespace nacre {
-namespace {
-
-constexpr int64_t kPiece = 128;  // entries of a long sum that one warp adds
-
-}  // namespace
-
 SequenceOrder order_sequences(const Graph& graph) {
   SequenceOrder order;
   int64_t longest = 0;
@@ -95,7 +90,8 @@ SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, con
   return sums;
 }
 
-SequenceItems cut_sums(SequenceSums sums) {
+SequenceItems cut_sums(SequenceSums sums, int64_t longest) {
+  const int64_t piece = longest == INT64_MAX ? longest : piece_of_source(longest);
   SequenceItems cut;
   cut.entry = std::move(sums.entry);
   cut.item_run = cut.piece_run = {0};
@@ -103,13 +99,13 @@ SequenceItems cut_sums(SequenceSums sums) {
     int32_t partials = 0;
     for (auto s = static_cast<size_t>(sums.run[run]); s < static_cast<size_t>(sums.run[run + 1]); ++s) {
       const int64_t begin = sums.ptr[s], end = sums.ptr[s + 1];
-      if (end - begin <= kPiece * 3 / 2) {
+      if (end - begin <= longest) {
         cut.items.push_back({sums.source[s], -1, begin, end});
         continue;
       }
       const int32_t first = partials;
-      for (int64_t i = begin; i < end; i += kPiece) {
-        cut.items.push_back({sums.source[s], partials++, i, std::min(end, i + kPiece)});
+      for (int64_t i = begin; i < end; i += piece) {
+        cut.items.push_back({sums.source[s], partials++, i, std::min(end, i + piece)});
       }
       cut.pieces.push_back({sums.source[s], -1, first, partials});
     }

@@ -39,7 +39,8 @@ struct SequenceItems {
   std::vector<int64_t> piece_run;     // first element of `pieces` of each run, and the end
   int64_t num_partials = 0;           // most partial results of a run
 };
-SequenceItems cut_sums(SequenceSums sums);
+// Cuts the sums of more than `longest` entries into pieces (piece_of_source()).
+SequenceItems cut_sums(SequenceSums sums, int64_t longest);
 SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, const std::vector<int64_t>& borders);
 
 }  // namespace nacre

@@ -12,12 +12,6 @@
 namespace nacre {
 namespace {
 
-// The host partitions a smaller graph in less time than copying it takes.
-constexpr int64_t kWorthCopying = int64_t{1} << 21;
-// Device memory for each edge: columns twice, keys and values twice (a sort moves them from one
-// buffer to the other), bounds, links and sums.
-constexpr int64_t kBytesOfEdge = 72;
-
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 std::vector<cuda::EdgeField> fields_of(const PartitionColumns& columns, std::span<const SortKey> keys) {
@@ -110,12 +104,6 @@ GpuPartitioner::GpuPartitioner(std::shared_ptr<GpuCompiler> compiler)
     : compiler_(std::move(compiler)), work_(std::make_unique<PartitionWork>(*compiler_)) {}
 GpuPartitioner::~GpuPartitioner() = default;
 
-bool GpuPartitioner::fits(const Graph& graph) const {
-  const Device& device = *compiler_->device();
-  const int64_t vertices = graph.num_src() + graph.num_dst();
-  return graph.num_edges() * kBytesOfEdge + vertices * 8 < device.info().free_bytes - device.used_bytes();
-}
-
 const GpuPartitioner::Columns& GpuPartitioner::columns_of(const Graph& graph) {
   if (graph_ && graph_->of == graph.col_idx().data() && graph_->count == graph.num_edges()) return *graph_;
   last_.reset();
@@ -158,12 +146,9 @@ PatternReport GpuPartitioner::find_patterns(const GTasks& tasks) {
   return patterns_on(work, *columns, tasks);
 }
 
-std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)> partition_on(
-    std::shared_ptr<GpuCompiler> compiler) {
-  return [compiler = std::move(compiler)](const Graph& graph, const PartitionTable& table, SortOrders* orders) {
-    GpuPartitioner partitioner(compiler);
-    if (graph.num_edges() < kWorthCopying || !partitioner.fits(graph)) return partition(graph, table, orders);
-    return partitioner.partition(graph, table);
+std::function<GTasks(const Graph&, const PartitionTable&)> partition_on(std::shared_ptr<GpuCompiler> compiler) {
+  return [compiler = std::move(compiler)](const Graph& graph, const PartitionTable& table) {
+    return GpuPartitioner(compiler).partition(graph, table);
   };
 }
 

@@ -25,8 +25,6 @@ class GpuPartitioner {
   GpuPartitioner(const GpuPartitioner&) = delete;
   GpuPartitioner& operator=(const GpuPartitioner&) = delete;
 
-  // Returns whether the device has enough memory for the edges of this graph.
-  bool fits(const Graph& graph) const;
   GTasks partition(const Graph& graph, const PartitionTable& table);
   PatternReport find_patterns(const GTasks& tasks);
 
@@ -43,9 +41,8 @@ class GpuPartitioner {
   const void* last_of_ = nullptr;  // address of the host array of the edges in last_
 };
 
-// Returns a function for GraphViews that makes gTasks on the device if the graph is large enough to
-// be worth it and fits; otherwise on the host.
-std::function<GTasks(const Graph&, const PartitionTable&, SortOrders*)> partition_on(
-    std::shared_ptr<GpuCompiler> compiler);
+// Returns a function for GraphViews that makes gTasks on the device. Whether it is used is a
+// decision of the plan (plan/variants/tasks.h).
+std::function<GTasks(const Graph&, const PartitionTable&)> partition_on(std::shared_ptr<GpuCompiler> compiler);
 
 }  // namespace nacre

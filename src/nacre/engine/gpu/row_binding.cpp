@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "nacre/engine/gpu/function_key.h"
+#include "nacre/plan/variants/rows.h"
 #include "nacre/plan/variants/sums.h"
 
 namespace nacre {
@@ -65,6 +66,11 @@ RowShape shape_of(const Reduction& r, void* workspace, void* out) {
 
 }  // namespace
 
+int64_t mean_row(const GpuKernel& g) {
+  const auto taken = g.take<RowThreads>(row_thread_variants(), row_facts(g.planned()));
+  return taken.way == RowThreads::for_mean_row ? taken.limit : 1;
+}
+
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program) {
   return context.compiler().function(FunctionKey("map").add(program).bytes(),
                                      [&] { return cuda::map_source(program); });
@@ -96,20 +102,6 @@ void place_cut(GpuContext& context, const std::string& key, const RowCut& cut, R
   rows.num_segments = static_cast<int64_t>(cut.segments.size());
   rows.split_rows = context.made("pieces " + key, cut.split);
   rows.num_partials = cut.partials;
-}
-
-cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int value, const cuda::EdgeSide& side) {
-  const bool argmax_only = g.node(g.kernel.root).op == Op::index_argmax;
-  cuda::ReduceSpec spec;
-  spec.program = &program;
-  spec.value = value;
-  spec.reduce = g.kernel.reduce_op;
-  spec.store = !argmax_only && g.stored(g.kernel.root);
-  spec.narrow_out = g.narrow(g.kernel.root);
-  spec.argmax = argmax_only || (g.kernel.second >= 0 && g.kernel.reduce_op == ReduceOp::max);
-  spec.tail = g.kernel.tail.empty() ? nullptr : &g.kernel.tail;
-  spec.side = side;
-  return spec;
 }
 
 // Returns the bytes for the sums of pieces. A maximum also has its position.

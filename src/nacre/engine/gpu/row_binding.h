@@ -13,6 +13,8 @@ template <class Source>
 int64_t blocks_for(int64_t units, const Source& source) {
   return (units + source.per_block - 1) / source.per_block;
 }
+// Returns the number of entries of a row that the groups of threads of a kernel are made for.
+int64_t mean_row(const GpuKernel& g);
 // Returns the function of a program over vertices (cuda::map_source()).
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program);
 // Returns the memory of a program's operands, in their order.
@@ -32,7 +34,6 @@ EdgeEnds edge_ends(const GpuKernel& g);
 // The rows that a reduction walks: those of a view, or the runs of equal rows in the gTasks of a
 // table.
 struct ReduceRows {
-  cuda::EdgeSide side;
   const cuda::reduction::Segment* segments = nullptr;
   int64_t num_segments = 0;
   // If this is not null, the reduction also walks the num_rows rows from first_row on, except rows
@@ -60,8 +61,6 @@ struct Reduction {
   // them.
   std::vector<void*> operands;
 };
-// Returns what a reduction kernel of the plan asks for. `program` must outlive the result.
-cuda::ReduceSpec reduce_spec(const GpuKernel& g, const RowProgram& program, int value, const cuda::EdgeSide& side);
 int64_t reduce_workspace(const Reduction& r);
 // Returns the step of a reduction. If `out` is not null, the rows go there instead of to the memory
 // of the root.

@@ -2,23 +2,30 @@
 
 #include <algorithm>
 
+#include "nacre/base/error.h"
+
 namespace nacre {
-namespace {
-
-// Floating-point operations below which a product is not worth timing.
-constexpr double kTuneFlops = 1e8;
-
-}  // namespace
 
 void StepList::launch(const cuda::Source& source, int64_t blocks, const std::function<cuda::LaunchParams()>& params) {
   if (sizing_ || blocks == 0) return;
   calls_.push_back({context_.launch(source, blocks, params()), -1, {}});
 }
 
-void StepList::product(GemmShape shape, const GemmArgs& args, bool worth_timing) {
-  if (shape.m == 0 || shape.n == 0) return;
+int ProductTiming::among(const GemmShape& shape) const {
+  NACRE_CHECK(algorithms > 0, "the plan does not say how the algorithm of a product is found");
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  const int handle = context_.prepare_gemm(shape, context_.options().tune && (worth_timing || flops >= kTuneFlops));
+  return flops >= least_flops ? algorithms : 1;
+}
+
+ProductTiming product_timing(const GpuKernel& g) {
+  const auto taken = g.take<AlgorithmWay>(algorithm_variants(), algorithm_facts(g.kernel.kind));
+  if (taken.way == AlgorithmWay::first) return {1, 0};
+  return {static_cast<int>(taken.limit), taken.way == AlgorithmWay::large_timed ? kLargeProduct : 0};
+}
+
+void StepList::product(const GemmShape& shape, const GemmArgs& args) {
+  if (shape.m == 0 || shape.n == 0) return;
+  const int handle = context_.prepare_gemm(shape, timing_.among(shape));
   gemm_bytes_ = std::max(gemm_bytes_, context_.device().gemm_workspace(handle));
   if (!sizing_) calls_.push_back({{}, handle, args});
 }
@@ -30,6 +37,11 @@ void StepList::zero(void* memory, int64_t bytes) {
 
 void StepList::then(Step step) {
   if (!sizing_) calls_.push_back({std::move(step), -1, {}});
+}
+
+int64_t rows_of_chunk(const GpuKernel& g, const ChunkFacts& facts) {
+  const auto run = g.take<ChunkRun>(chunk_variants(), facts);
+  return run.way == ChunkRun::all ? facts.rows : std::min(facts.rows, run.limit);
 }
 
 Step StepList::finish(void* workspace) {

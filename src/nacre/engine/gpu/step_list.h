@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nacre/engine/gpu/context.h"
+#include "nacre/plan/variants/chunks.h"
 
 namespace nacre {
 
@@ -31,6 +32,16 @@ T* at(T* base, int64_t offset) {
   return base == nullptr ? nullptr : base + offset;
 }
 
+// How the algorithms of a kernel's products are found.
+struct ProductTiming {
+  int algorithms = 0;      // number of algorithms that a product is timed with; 0: not known yet
+  double least_flops = 0;  // products with fewer operations are not timed
+  // Returns the number of algorithms that this product is timed with; 1: it is not timed.
+  int among(const GemmShape& shape) const;
+};
+// Returns what the plan decides about the products of a kernel (plan/variants/chunks.h).
+ProductTiming product_timing(const GpuKernel& g);
+
 // The steps of a kernel that is being bound. The same code runs twice: first without a workspace,
 // to find out how large it must be (products are prepared, but nothing is compiled or copied), then
 // with it.
@@ -40,9 +51,10 @@ class StepList {
 
   // Adds a launch. `params` is not called while sizing.
   void launch(const cuda::Source& source, int64_t blocks, const std::function<cuda::LaunchParams()>& params);
-  // Adds the product out = alpha · op(a) · op(b) + beta · out, unless it has no elements. A small
-  // product is timed among the library's candidates only if `worth_timing`.
-  void product(GemmShape shape, const GemmArgs& args, bool worth_timing = false);
+  // Sets how the algorithms of the products are found. Call this before product().
+  void time_products(const ProductTiming& timing) { timing_ = timing; }
+  // Adds the product out = alpha · op(a) · op(b) + beta · out, unless it has no elements.
+  void product(const GemmShape& shape, const GemmArgs& args);
   void zero(void* memory, int64_t bytes);
   void then(Step step);
   bool sizing() const { return sizing_; }
@@ -56,6 +68,7 @@ class StepList {
  private:
   GpuContext& context_;
   bool sizing_;
+  ProductTiming timing_;
   int64_t gemm_bytes_ = 0;
   struct Call {
     Step launch;  // empty if the call is a product
@@ -64,5 +77,9 @@ class StepList {
   };
   std::vector<Call> calls_;
 };
+
+// Returns how many of its rows a kernel takes at a time, by the plan's decision
+// (plan/variants/chunks.h).
+int64_t rows_of_chunk(const GpuKernel& g, const ChunkFacts& facts);
 
 }  // namespace nacre

@@ -84,7 +84,7 @@ std::string few_rows_decline(const ProductFacts& f, const DeviceTraits& device) 
 }
 
 std::string all_rows_decline(const ProductFacts& f, const DeviceTraits& device) {
-  const int64_t some = rows_at_a_time(f, device, ProductRun::some_rows);
+  const int64_t some = rows_at_a_time(f, device);
   if (some >= f.rows) return "";
   return fmt::format("the results of all {} rows would take {} of memory until the next operation has read them",
                      f.rows, human_bytes(static_cast<double>(f.rows * f.row_bytes)));
@@ -155,12 +155,15 @@ int rows_of(ProductBlock block) { return cuda::kRowsOfBlock[block == ProductBloc
 
 const VariantList<ProductFacts>& product_run_variants() {
   static const VariantList<ProductFacts> list = {
-      "rows at a time", false, {{"all", all_rows_decline, nullptr}, {"some", nullptr, nullptr}}};
+      "rows at a time",
+      false,
+      {{"all", all_rows_decline, nullptr}, {"some", nullptr, nullptr, rows_at_a_time}},
+      {"{} at a time"}};
   return list;
 }
 
-int64_t rows_at_a_time(const ProductFacts& f, const DeviceTraits& device, ProductRun run) {
-  if (run == ProductRun::all_rows || f.row_bytes == 0) return f.rows;
+int64_t rows_at_a_time(const ProductFacts& f, const DeviceTraits& device) {
+  if (f.row_bytes == 0) return f.rows;
   const int64_t some = std::clamp<int64_t>(f.row_bytes * f.rows / 4, int64_t{32} << 20, int64_t{96} << 20);
   const int64_t most = (device.cache_bytes > 0 ? device.cache_bytes : some) / f.row_bytes;
   constexpr int64_t kStep = 16;

@@ -46,9 +46,9 @@ int rows_of(ProductBlock block);
 // other.
 enum class ProductRun { all_rows, some_rows };
 const VariantList<ProductFacts>& product_run_variants();
-// Returns how many rows a variant of that list computes at a time: enough to keep the device busy.
-// Fewer rows, whose results would fit into the cache, save no time, because the steps become too
-// short.
-int64_t rows_at_a_time(const ProductFacts& facts, const DeviceTraits& device, ProductRun run);
+// Returns how many rows the variant some_rows computes at a time, which is its limit: enough to
+// keep the device busy. Fewer rows, whose results would fit into the cache, save no time, because
+// the steps become too short.
+int64_t rows_at_a_time(const ProductFacts& facts, const DeviceTraits& device);
 
 }  // namespace nacre

@@ -8,6 +8,7 @@
 #include "nacre/base/log.h"
 #include "nacre/kernel/cuda/typed.h"
 #include "nacre/plan/operands.h"
+#include "nacre/plan/variants/rows.h"
 
 namespace nacre {
 namespace {
@@ -18,6 +19,12 @@ constexpr int64_t kVector = 4;      // floats that a thread reads at once
 // Rows that are read this often, in graphs of this many edges, pay for a copy of them.
 constexpr int64_t kWorthCopying = 4;
 constexpr int64_t kManyEdges = 1 << 13;
+// Long pairs are cut into about this many pieces: enough to keep a large device busy, and each long
+// enough for a group of threads.
+constexpr int64_t kPiecesWanted = 16384;
+constexpr int64_t kShortPiece = 64;
+constexpr int64_t kLongPiece = 512;
+constexpr const char* kWeightsChange = "the weights change in every step";
 // Kernels that gather fewer numbers run too short to be worth timing.
 constexpr double kWorthTiming = 64e6;
 
@@ -35,24 +42,11 @@ std::string cannot_be_cut(int64_t columns) {
 
 double number(int64_t value) { return static_cast<double>(value); }
 
-// Returns the mean number of entries of a row of the view that a kernel walks.
-int64_t mean_degree(const Graph& graph, Direction direction) {
-  const auto mean = [](int64_t entries, int64_t rows) { return rows == 0 ? 1 : entries / rows; };
-  switch (direction) {
-    case Direction::by_dst:
-      return mean(graph.num_edges(), graph.num_dst());
-    case Direction::by_src:
-      return mean(graph.num_edges(), graph.num_src());
-    case Direction::by_dst_pair:
-      return mean(graph.num_edges(), graph.count_pairs(End::dst));
-    case Direction::by_src_pair:
-      return mean(graph.num_edges(), graph.count_pairs(End::src));
-    case Direction::pairs_of_dst:
-      return mean(graph.count_pairs(End::dst), graph.num_dst());
-    case Direction::pairs_of_src:
-      return mean(graph.count_pairs(End::src), graph.num_src());
-  }
-  return 1;
+// Returns the node of the weights of a kernel's sums over the edges of pairs; -1 if they have none.
+NodeRef weight_of_pair_sum(const Kernel& kernel) {
+  if (kernel.kind == KernelKind::typed_reduce) return operands<TypedReduceOperands>(kernel).scale;
+  if (kernel.kind == KernelKind::typed_weight_grad) return operands<TypedWeightGradOperands>(kernel).scale;
+  return operands<SpmmOperands>(kernel).weight;
 }
 
 // How the columns of rows would be cut into tiles. The number of tiles is 1 if they cannot be cut.
@@ -182,6 +176,13 @@ std::string copied_tiles_decline(const SpmmFacts& f, const DeviceTraits& device)
                      human_bytes(number(device.copies_budget())));
 }
 
+std::string ordered_weights_decline(const SpmmFacts& f, const DeviceTraits&);
+
+std::string kept_weights_decline(const SpmmFacts& f, const DeviceTraits& device) {
+  std::string why = ordered_weights_decline(f, device);
+  return why.empty() && !f.constant_weights ? kWeightsChange : why;
+}
+
 std::string ordered_weights_decline(const SpmmFacts& f, const DeviceTraits&) {
   if (!f.weighted) return "the edges have no weights";
   if (f.dots) return "dot products are written where their edges lie";
@@ -214,7 +215,29 @@ std::string copied_rows_decline(const PairSumFacts& f, const DeviceTraits&) {
   return "";
 }
 
+std::string brought_edges_decline(const PairSumFacts& f, const DeviceTraits&) {
+  if (!f.once) return "the sums are computed in every step";
+  return f.others_in_steps ? "kernels that run in every step walk the same edges" : "";
+}
+
+std::string pair_order_declines(const PairSumFacts& f, const DeviceTraits& device) {
+  if (!f.weighted) return "the edges have no weights";
+  if (brought_edges_decline(f, device).empty()) return "the weights are read once";
+  return f.constant_weights ? "" : kWeightsChange;
+}
+
+int64_t longest_pair(const PairSumFacts& f, const DeviceTraits&) {
+  return std::clamp(f.edges / kPiecesWanted, kShortPiece, kLongPiece) * 3 / 2;
+}
+
 }  // namespace
+
+bool PlannedKernel::constant(NodeRef i) const {
+  const NodeRef owner = plan.alias[i];
+  return std::any_of(plan.kernels.begin(), plan.kernels.end(), [&](const Kernel& k) {
+    return k.once && std::find(k.writes.begin(), k.writes.end(), owner) != k.writes.end();
+  });
+}
 
 SpmmFacts spmm_facts(const PlannedKernel& k) {
   const Direction d = k.kernel.direction;
@@ -226,6 +249,7 @@ SpmmFacts spmm_facts(const PlannedKernel& k) {
   f.mean_degree = mean_degree(k.graph(), d);
   f.narrow = k.narrow(in.x);
   f.weighted = in.weight >= 0;
+  f.constant_weights = f.weighted && k.constant(in.weight);
   f.dots = in.own >= 0;
   f.other_order = d == Direction::by_src || d == Direction::by_dst_pair || d == Direction::by_src_pair;
   f.edges = number(k.graph().num_edges());
@@ -257,15 +281,6 @@ ColumnTiles column_tiles(const SpmmFacts& f, SpmmTiles way) {
   return tiles;
 }
 
-ColumnTiles planned_tiles(const Kernel& kernel, const SpmmFacts& f) {
-  const VariantList<SpmmFacts>& list = spmm_tile_variants();
-  const std::string_view planned = planned_variant(kernel, list.decision);
-  for (size_t i = 0; i < list.variants.size(); ++i) {
-    if (planned == list.variants[i].name) return column_tiles(f, static_cast<SpmmTiles>(i));
-  }
-  return column_tiles(f, SpmmTiles::none);
-}
-
 const VariantList<SourceFacts>& spmm_source_variants() {
   static const VariantList<SourceFacts> list = {"sources",
                                                 false,
@@ -280,10 +295,11 @@ const VariantList<SourceFacts>& spmm_source_variants() {
 int source_blocks(int variant) { return kSourceBlocks[variant]; }
 
 const VariantList<SpmmFacts>& spmm_weight_variants() {
-  static const VariantList<SpmmFacts> list = {
-      "weights",
-      false,
-      {{"in the order of the walk", ordered_weights_decline, nullptr}, {"as they lie", nullptr, nullptr}}};
+  static const VariantList<SpmmFacts> list = {"weights",
+                                              false,
+                                              {{"kept in the order of the walk", kept_weights_decline, nullptr},
+                                               {"in the order of the walk", ordered_weights_decline, nullptr},
+                                               {"as they lie", nullptr, nullptr}}};
   return list;
 }
 
@@ -305,6 +321,14 @@ PairSumFacts pair_sum_facts(const PlannedKernel& k) {
   if (kernel.kind == KernelKind::typed_reduce)
     f.width = k.node(operands<TypedReduceOperands>(kernel).weight).type.dims[kernel.transpose ? 1 : 0];
   if (kernel.kind == KernelKind::typed_weight_grad) f.width = k.node(kernel.root).type.dims[dst ? 0 : 1];
+  const NodeRef weight = weight_of_pair_sum(kernel);
+  f.weighted = weight >= 0;
+  f.constant_weights = f.weighted && k.constant(weight);
+  f.once = kernel.once;
+  const End end = dst ? End::dst : End::src;
+  f.others_in_steps = std::any_of(k.plan.kernels.begin(), k.plan.kernels.end(), [&](const Kernel& other) {
+    return !other.once && sums_edges_of_pairs(other, k.plan.dfg, end);
+  });
   return f;
 }
 
@@ -326,6 +350,48 @@ const VariantList<PairSumFacts>& pair_row_variants() {
 
 int64_t pair_row_length(const PairSumFacts& f, PairSumRows way) {
   return way == PairSumRows::in_place ? f.width : (f.width + kVector - 1) / kVector * kVector;
+}
+
+const VariantList<PairSumFacts>& pair_edge_variants() {
+  static const VariantList<PairSumFacts> list = {
+      "edges of pairs' sums",
+      false,
+      {{"brought for one use", brought_edges_decline, nullptr}, {"kept on the GPU", nullptr, nullptr}}};
+  return list;
+}
+
+const VariantList<PairSumFacts>& pair_weight_variants() {
+  static const VariantList<PairSumFacts> list = {
+      "weights of pairs' sums",
+      false,
+      {{"kept in the order of the pairs", pair_order_declines, nullptr}, {"as they lie", nullptr, nullptr}}};
+  return list;
+}
+
+const VariantList<PairSumFacts>& long_pair_variants() {
+  static const VariantList<PairSumFacts> list = {
+      "long pairs",
+      false,
+      {{"in pieces", nullptr, nullptr, longest_pair}, {"whole", nullptr, nullptr}},
+      {"above {} edges", 2}};
+  return list;
+}
+
+int64_t piece_of_pair(int64_t limit) { return (2 * limit + 2) / 3; }
+
+bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end) {
+  const bool dst = end == End::dst;
+  switch (kernel.kind) {
+    case KernelKind::spmm:
+      return kernel.direction == (dst ? Direction::by_dst_pair : Direction::by_src_pair);
+    case KernelKind::typed_reduce:
+      if (dfg[operands<TypedReduceOperands>(kernel).x].type.space.is_pair()) return false;
+      [[fallthrough]];
+    case KernelKind::typed_weight_grad:
+      return kernel.direction == (dst ? Direction::by_dst : Direction::by_src);
+    default:
+      return false;
+  }
 }
 
 }  // namespace nacre

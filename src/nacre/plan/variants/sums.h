@@ -15,10 +15,12 @@ struct SpmmFacts {
   int64_t width = 0;  // columns of a row
   int64_t heads = 1;
   int64_t mean_degree = 0;
-  bool narrow = false;       // the rows lie in memory as bf16
-  bool weighted = false;     // each edge has a weight
-  bool dots = false;         // whether the sum also computes dot products for each edge
-  bool other_order = false;  // the sum walks the edges in another order than that of their numbers
+  bool narrow = false;            // the rows lie in memory as bf16
+  bool weighted = false;          // each edge has a weight
+  bool constant_weights = false;  // the weights are computed once
+  bool dots = false;              // whether the sum also computes dot products for each edge
+  // The sum walks the edges in another order than that of their numbers.
+  bool other_order = false;
   double edges = 0;
   int64_t rows = 0;  // rows of the result
   // The edges of a row come in the order of the numbers that the vertices they read have in the
@@ -44,8 +46,6 @@ enum class SpmmTiles { copied, in_place, line, half_line, none };
 const VariantList<SpmmFacts>& spmm_tile_variants();
 // Returns the tiles that a variant of that list means.
 ColumnTiles column_tiles(const SpmmFacts& facts, SpmmTiles way);
-// Returns the tiles that the kernel's plan names; whole rows if it names none.
-ColumnTiles planned_tiles(const Kernel& kernel, const SpmmFacts& facts);
 
 // The decision `sources`, only on devices that share their cache: the vertices whose rows a sum
 // reads are divided into blocks whose rows fit into the cache. All rows of the result first sum
@@ -61,8 +61,8 @@ int source_blocks(int variant);
 
 // The decision `weights`: a sum that walks the edges in another order than the weights lie in reads
 // a whole sector of memory (32 bytes) for each weight. A copy of the weights in the order of the
-// walk avoids this.
-enum class SpmmWeights { in_order_of_walk, as_they_lie };
+// walk avoids this. The copy of weights that never change is made once and kept.
+enum class SpmmWeights { kept_in_order_of_walk, in_order_of_walk, as_they_lie };
 const VariantList<SpmmFacts>& spmm_weight_variants();
 
 // The decision `in flight`, for reductions over edges (spmm, reduce, gtask): each group of threads
@@ -82,8 +82,13 @@ const VariantList<RowShapeFacts>& row_shape_variants();
 // the vertices at the other ends of the edges.
 struct PairSumFacts {
   int64_t edges = 0;
-  int64_t others = 0;  // number of vertices at the other end
-  int64_t width = 0;   // columns of a row
+  int64_t others = 0;             // number of vertices at the other end
+  int64_t width = 0;              // columns of a row
+  bool weighted = false;          // each edge has a weight
+  bool constant_weights = false;  // the weights are computed once
+  bool once = false;              // the sums are computed once
+  // A kernel that runs in every step sums over the edges of pairs at the same end.
+  bool others_in_steps = false;
 };
 PairSumFacts pair_sum_facts(const PlannedKernel& k);
 // The decision `columns of pairs' sums`, as `columns` above.
@@ -97,5 +102,21 @@ enum class PairSumRows { copied, in_place };
 const VariantList<PairSumFacts>& pair_row_variants();
 // Returns the length in floats of the rows that a variant of that list reads.
 int64_t pair_row_length(const PairSumFacts& facts, PairSumRows way);
+// The decision `edges of pairs' sums`: the lists of the edges, in the order of the pairs, are
+// brought to the workspace for a sum that runs once, or they stay on the device.
+enum class PairSumEdges { brought_once, kept };
+const VariantList<PairSumFacts>& pair_edge_variants();
+// The decision `weights of pairs' sums`: weights that never change are kept in the order of the
+// pairs, or they are read as they lie.
+enum class PairSumWeights { in_order_of_pairs, as_they_lie };
+const VariantList<PairSumFacts>& pair_weight_variants();
+// The decision `long pairs`: a pair of more edges than the limit is cut into pieces of two thirds
+// as many edges, and the sums of the pieces are added in order. Each piece has a group of threads.
+enum class LongPairs { in_pieces, whole };
+const VariantList<PairSumFacts>& long_pair_variants();
+// Returns the edges of a piece if pairs of more edges than `limit` are cut.
+int64_t piece_of_pair(int64_t limit);
+// Returns whether a kernel sums over the edges of the pairs at one end.
+bool sums_edges_of_pairs(const Kernel& kernel, const Dfg& dfg, End end);
 
 }  // namespace nacre

@@ -15,6 +15,9 @@ namespace {
 // With fewer rows, writing a block's matrix of partial sums costs more than the block saves.
 constexpr int64_t kRowsOfGrad = 256;
 
+// A run is numbered with 32 bits, and each run of a gradient has a matrix of partial sums.
+constexpr int64_t kMostRuns = int64_t{1} << 20;
+
 constexpr const char* kNotTf32 = "this variant needs --precision tf32";
 constexpr const char* kNoCells = "there are more pairs of node and edge type than 32 bits can number";
 constexpr const char* kNoTail = "the operations that follow the products do not fit into one block of threads";
@@ -28,6 +31,17 @@ PairCounts count(const Graph& graph, End end) {
 }
 
 double number(int64_t value) { return static_cast<double>(value); }
+
+// Products by type are taken for at least so many pairs at a time.
+constexpr int64_t kFewestPairs = 128;
+
+int64_t bytes_of_sum(const DeviceTraits& device) { return device.products == GemmType::bf16 ? 2 : 4; }
+
+// Returns the bytes of the copy of a row that products by type read, 0 if it is read where it lies.
+int64_t copied_bytes(int64_t width, bool bf16, bool by_vertex, bool of_pairs, bool every_vertex) {
+  if (bf16) return (width + 7) / 8 * 8 * 2;
+  return (by_vertex ? !every_vertex : !of_pairs) ? copy_ld(width) * 4 : 0;
+}
 
 // Returns whether each type has a pair of every vertex or of none.
 bool covers_every_vertex(const Graph& graph, const PairCounts& counts) {
@@ -141,10 +155,16 @@ std::string rows_side_by_side_decline(const PairCounts& c, bool by_vertex, bool 
   return c.has_cells() ? "" : kNoCells;
 }
 
+std::string matrix_declines(const TypedRowsFacts& f, const DeviceTraits& device) {
+  if (cuda::fits(product_of_rows(f, device, TypeMatrix::kept))) return "";
+  return "a matrix does not fit into the shared memory of a block of threads beside the rows";
+}
+
 std::string rows_on_tensor_cores_decline(const TypedRowsFacts& f, const DeviceTraits& device) {
   if (!f.by_vertex && f.of_pairs) return "the rows of each edge type lie together, so the library can read them";
   if (device.products != GemmType::tf32) return kNotTf32;
-  const cuda::TypedProduct what = product_of_rows(f, device);
+  const bool kept = matrix_declines(f, device).empty();
+  const cuda::TypedProduct what = product_of_rows(f, device, kept ? TypeMatrix::kept : TypeMatrix::in_slices);
   std::string few = too_few(f.rows, cuda::tile_of(what).rows() * device.multiprocessors);
   if (!few.empty()) return few;
   return cuda::fits(what) ? "" : kNoStages;
@@ -155,6 +175,21 @@ std::string grad_on_tensor_cores_decline(const TypedRowsGradFacts& f, const Devi
   std::string few = too_few(f.rows, kRowsOfGrad * device.multiprocessors);
   if (!few.empty()) return few;
   return cuda::fits(cuda::TypedGrad{f.k, f.n, device.shared_bytes}) ? "" : kNoStages;
+}
+
+// If blocks keep the matrix in shared memory, there is one run for every block that the device
+// holds at once.
+int64_t runs_of_products(const TypedRowsFacts& f, const DeviceTraits& device) {
+  const cuda::TypedProduct what = product_of_rows(f, device, TypeMatrix::kept);
+  const int64_t held = int64_t{device.multiprocessors} * cuda::tile_of(what).together;
+  return std::max<int64_t>(1, held / cuda::column_blocks(what));
+}
+
+// There is one run for every block that the device holds at once, so that all blocks end together.
+int64_t runs_of_grads(const TypedRowsGradFacts& f, const DeviceTraits& device) {
+  const cuda::TypedGrad what = {f.k, f.n, device.shared_bytes};
+  const int64_t together = std::clamp<int64_t>(device.shared_bytes / cuda::tile_of(what).shared_bytes, 1, 2);
+  return std::max<int64_t>(1, device.multiprocessors * together / cuda::blocks_of_run(what));
 }
 
 // Return the widths of the operand with a row for every vertex and of the one with a row for every
@@ -232,10 +267,17 @@ TypedRowsFacts typed_rows_facts(const PlannedKernel& k) {
   return f;
 }
 
-cuda::TypedProduct product_of_rows(const TypedRowsFacts& f, const DeviceTraits& device) {
-  cuda::TypedProduct what = {f.in, f.out, 0, device.shared_bytes, true};
-  what.resident = cuda::fits(what);
-  return what;
+cuda::TypedProduct product_of_rows(const TypedRowsFacts& f, const DeviceTraits& device, TypeMatrix way) {
+  return {f.in, f.out, 0, device.shared_bytes, way == TypeMatrix::kept};
+}
+
+const VariantList<TypedRowsFacts>& type_matrix_variants() {
+  static const VariantList<TypedRowsFacts> list = {
+      "matrices of types",
+      false,
+      {{"kept in shared memory", matrix_declines, nullptr, runs_of_products}, {"read in slices", nullptr, nullptr}},
+      {"in about {} runs", 1, kMostRuns}};
+  return list;
 }
 
 const VariantList<TypedRowsFacts>& typed_rows_variants() {
@@ -277,7 +319,7 @@ const VariantList<TypedRowsGradFacts>& typed_rows_grad_variants() {
   static const VariantList<TypedRowsGradFacts> list = {
       "typed rows gradient",
       false,
-      {{"read where they lie", grad_on_tensor_cores_decline, nullptr},
+      {{"read where they lie", grad_on_tensor_cores_decline, nullptr, runs_of_grads},
        {"side by side",
         [](const TypedRowsGradFacts& f, const DeviceTraits&) {
           return rows_side_by_side_decline(f.pairs, f.x_by_vertex != f.g_by_vertex, f.of_pairs, f.every_vertex);
@@ -285,10 +327,75 @@ const VariantList<TypedRowsGradFacts>& typed_rows_grad_variants() {
         [](const TypedRowsGradFacts& f, const DeviceTraits& device) {
           return side_cost(f.pairs, vertex_side(f), pair_side(f), true, device);
         }},
-       {"by type", nullptr, [](const TypedRowsGradFacts& f, const DeviceTraits& device) {
+       {"by type", nullptr,
+        [](const TypedRowsGradFacts& f, const DeviceTraits& device) {
           return by_type_cost(f.pairs, vertex_side(f), pair_side(f), device);
-        }}}};
+        }}},
+      {"in about {} runs", 1, kMostRuns}};
   return list;
+}
+
+int64_t sums_ld(int64_t width, int64_t bytes) { return (width * bytes + 15) / 16 * 16 / bytes; }
+
+int64_t copy_ld(int64_t width) { return (width + 3) / 4 * 4; }
+
+bool takes_library(const TypedReduceFacts& f, TypedReduceWay way) {
+  return way != TypedReduceWay::by_cell || f.own.has_value();
+}
+
+bool takes_library(const TypedReduceFacts& f, PairProductWay way) {
+  return way == PairProductWay::by_type || (way == PairProductWay::by_cell && f.own.has_value());
+}
+
+ChunkFacts typed_chunks(const TypedReduceFacts& f, const DeviceTraits& device, TypedReduceWay way) {
+  const int64_t bytes = bytes_of_sum(device);
+  if (way == TypedReduceWay::side_by_side)
+    return {f.pairs.vertices, sums_ld(f.pairs.types * f.in, bytes) * bytes, device.rows_budget()};
+  if (way == TypedReduceWay::by_cell) return {f.pairs.pairs};
+  return {f.pairs.pairs, sums_ld(f.in, bytes) * bytes + f.out * 4, device.rows_budget(), kFewestPairs};
+}
+
+ChunkFacts typed_chunks(const TypedReduceFacts& f, const DeviceTraits& device, PairProductWay way) {
+  if (way != PairProductWay::by_type) return {f.pairs.pairs};
+  return {f.pairs.pairs, f.out * 4, device.rows_budget(), kFewestPairs};
+}
+
+ChunkFacts typed_chunks(const TypedGradFacts& f, const DeviceTraits& device, TypedGradWay way) {
+  const int64_t bytes = bytes_of_sum(device);
+  if (way == TypedGradWay::side_by_side)
+    return {f.pairs.vertices, sums_ld(f.pairs.types * f.summed, bytes) * bytes, device.rows_budget()};
+  const int64_t row = (sums_ld(f.summed, bytes) + sums_ld(f.by_row, bytes)) * bytes;
+  return {f.pairs.pairs, row, device.rows_budget(), kFewestPairs};
+}
+
+bool copies_bf16(const TypedRowsFacts& f, const DeviceTraits& device) {
+  return device.products == GemmType::bf16 && (f.by_vertex || !f.of_pairs);
+}
+
+ChunkFacts typed_chunks(const TypedRowsFacts& f, const DeviceTraits& device, TypedRowsWay way) {
+  if (way == TypedRowsWay::side_by_side)
+    return {f.pairs.vertices, copy_ld(f.pairs.types * f.out) * 4, device.copies_budget()};
+  if (way == TypedRowsWay::tensor_cores) return {f.rows};
+  const int64_t result = f.of_pairs ? 0 : copy_ld(f.out) * 4;
+  const int64_t copy = copied_bytes(f.in, copies_bf16(f, device), f.by_vertex, f.of_pairs, f.every_vertex);
+  return {f.rows, copy + result, device.copies_budget(), kFewestPairs};
+}
+
+bool copies_bf16(const TypedRowsGradFacts& f, const DeviceTraits& device) {
+  const bool copies = (f.x_by_vertex && f.g_by_vertex) || !f.of_pairs;
+  return device.products == GemmType::bf16 && copies;
+}
+
+ChunkFacts typed_chunks(const TypedRowsGradFacts& f, const DeviceTraits& device, TypedRowsGradWay way) {
+  if (way == TypedRowsGradWay::side_by_side) {
+    const int64_t by_pair = f.x_by_vertex ? f.n : f.k;
+    return {f.pairs.vertices, copy_ld(f.pairs.types * by_pair) * 4, device.copies_budget()};
+  }
+  if (way == TypedRowsGradWay::tensor_cores) return {f.rows};
+  const bool bf16 = copies_bf16(f, device);
+  const int64_t row = copied_bytes(f.k, bf16, f.x_by_vertex, f.of_pairs, f.every_vertex) +
+                      copied_bytes(f.n, bf16, f.g_by_vertex, f.of_pairs, f.every_vertex);
+  return {f.rows, row, device.copies_budget(), kFewestPairs};
 }
 
 }  // namespace nacre

@@ -12,6 +12,7 @@
 
 #include "nacre/kernel/cuda/typed_mma.h"
 #include "nacre/plan/variants.h"
+#include "nacre/plan/variants/chunks.h"
 
 namespace nacre {
 
@@ -43,6 +44,14 @@ const VariantList<TypedReduceFacts>& typed_reduce_variants();
 // The decision `products of pairs`: the kernel multiplies sums that lie in memory.
 enum class PairProductWay { by_cell_with_own, by_cell, by_type };
 const VariantList<TypedReduceFacts>& pair_product_variants();
+// Returns whether the kernel takes products of the library: those by type, those of cells that lie
+// side by side, or a product of the vertices' own rows that follows the others.
+bool takes_library(const TypedReduceFacts& facts, TypedReduceWay way);
+bool takes_library(const TypedReduceFacts& facts, PairProductWay way);
+// Return what decides how many vertices (side by side) or pairs (by type) a kernel takes at a time,
+// in these variants and in those below. Variants that read rows where they lie take all of them.
+ChunkFacts typed_chunks(const TypedReduceFacts& facts, const DeviceTraits& device, TypedReduceWay way);
+ChunkFacts typed_chunks(const TypedReduceFacts& facts, const DeviceTraits& device, PairProductWay way);
 
 // A weight gradient for each type, from rows summed over the edges of pairs (typed_weight_grad).
 struct TypedGradFacts {
@@ -52,6 +61,7 @@ struct TypedGradFacts {
 TypedGradFacts typed_grad_facts(const PlannedKernel& k);
 enum class TypedGradWay { side_by_side, by_type };
 const VariantList<TypedGradFacts>& typed_grad_variants();
+ChunkFacts typed_chunks(const TypedGradFacts& facts, const DeviceTraits& device, TypedGradWay way);
 
 // Stored rows times their type's matrix (typed_rows).
 struct TypedRowsFacts {
@@ -63,10 +73,16 @@ struct TypedRowsFacts {
   bool every_vertex = false;  // each type has a pair of every vertex or none
 };
 TypedRowsFacts typed_rows_facts(const PlannedKernel& k);
-// Returns the products on tensor cores as the writer of their source takes them.
-cuda::TypedProduct product_of_rows(const TypedRowsFacts& facts, const DeviceTraits& device);
 enum class TypedRowsWay { tensor_cores, side_by_side, by_type };
 const VariantList<TypedRowsFacts>& typed_rows_variants();
+ChunkFacts typed_chunks(const TypedRowsFacts& facts, const DeviceTraits& device, TypedRowsWay way);
+// The decision `matrices of types`, for products on tensor cores: a block of threads keeps a type's
+// matrix in shared memory over a long run of rows, or reads it slice by slice for each tile of
+// rows. The limit is the number of runs, about; each type with rows has at least one.
+enum class TypeMatrix { kept, in_slices };
+const VariantList<TypedRowsFacts>& type_matrix_variants();
+// Returns the products on tensor cores as the writer of their source takes them.
+cuda::TypedProduct product_of_rows(const TypedRowsFacts& facts, const DeviceTraits& device, TypeMatrix way);
 
 // A weight gradient for each type, from stored rows (typed_rows_grad).
 struct TypedRowsGradFacts {
@@ -79,7 +95,18 @@ struct TypedRowsGradFacts {
   bool every_vertex = false;  // the same as in TypedRowsFacts
 };
 TypedRowsGradFacts typed_rows_grad_facts(const PlannedKernel& k);
+// The limit of tensor_cores is the number of runs of rows, about, each with its partial sums.
 enum class TypedRowsGradWay { tensor_cores, side_by_side, by_type };
 const VariantList<TypedRowsGradFacts>& typed_rows_grad_variants();
+ChunkFacts typed_chunks(const TypedRowsGradFacts& facts, const DeviceTraits& device, TypedRowsGradWay way);
+
+// Returns the distance of rows of summed cells: a whole number of words of 16 bytes. `bytes` is the
+// size of an element.
+int64_t sums_ld(int64_t width, int64_t bytes);
+// Returns the distance of the rows of a copy, in floats.
+int64_t copy_ld(int64_t width);
+// Returns whether rows are copied as bf16 for the products by type of stored rows.
+bool copies_bf16(const TypedRowsFacts& facts, const DeviceTraits& device);
+bool copies_bf16(const TypedRowsGradFacts& facts, const DeviceTraits& device);
 
 }  // namespace nacre
