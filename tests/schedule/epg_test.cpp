@@ -64,6 +64,34 @@ TEST(UniformMachines, AreWithinEpsilonOfTheBestAssignment) {
   EXPECT_GT(exact, 500);
 }
 
+// If all jobs are equal, the greedy assignment is the best one, also for machines that are not free
+// at the beginning.
+TEST(UniformMachines, EqualJobsAreSharedOutAtBest) {
+  Rng rng(9);
+  for (int i = 0; i < 300; ++i) {
+    const size_t machines = 1 + rng.below(3), jobs = 1 + rng.below(6);
+    std::vector<double> speeds, free;
+    for (size_t m = 0; m < machines; ++m) {
+      speeds.push_back(0.1 + static_cast<double>(rng.below(50)) / 10);
+      free.push_back(static_cast<double>(rng.below(40)) / 4);
+    }
+    const std::vector<double> seconds(jobs, 1.0);
+    // The number of jobs of each machine decides when it ends.
+    double best = 1e9;
+    size_t ways = 1;
+    for (size_t j = 0; j < jobs; ++j) ways *= machines;
+    for (size_t way = 0; way < ways; ++way) {
+      std::vector<double> ends = free;
+      for (size_t j = 0, rest = way; j < jobs; ++j, rest /= machines)
+        ends[rest % machines] += 1 / speeds[rest % machines];
+      best = std::min(best, *std::max_element(ends.begin(), ends.end()));
+    }
+    const MachineJobs shared = share_jobs_greedily(seconds, speeds, free);
+    ASSERT_NEAR(shared.makespan, best, 1e-9) << "instance " << i;
+    ASSERT_EQ(shared.ends.size(), machines);
+  }
+}
+
 TEST(UniformMachines, TakeManyJobsAtOnce) {
   Rng rng(6);
   std::vector<double> seconds(2000);

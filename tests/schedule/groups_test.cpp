@@ -100,6 +100,71 @@ TEST_P(LoaderGroups, TwoWaysToDrawShareAGroup) {
   EXPECT_EQ(drawn == 3 * batches, GetParam() == 1);
 }
 
+// Once it is known how long the samplers take, one that is much slower than the others draws
+// nothing, whichever that is.
+TEST_P(LoaderGroups, SamplersThatWouldEndLastDrawNothing) {
+  if (GetParam() == 1) GTEST_SKIP() << "with one thread, there is one sampler";
+  for (const bool slow_device : {false, true}) {
+    SCOPED_TRACE(slow_device);
+    const Sampler plain(graph(), neighbours());
+    Sampler sampler(graph(), neighbours());
+    std::atomic<int64_t> drawn{0};
+    const int milliseconds = slow_device ? 200 : 0;
+    sampler.draw_with(
+        [&] { return std::make_unique<CountingSampler>(plain.make_batch_sampler(), drawn, milliseconds); }, true);
+    Bench bench({.in_flight = 0});
+    BatchLoader loader(sampler, Bench::order(), Bench::features(), bench.sink, {.in_flight = 2, .group = 100});
+    const int64_t batches = loader.num_batches();
+    constexpr uint64_t kEpochs = 6;
+    for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      bench.sink.over();
+      loader.begin_epoch(epoch, 0, static_cast<int64_t>(kEpochs - 1 - epoch));
+      for (int64_t b = 0; b < batches; ++b) {
+        bench.sink.over();
+        loader.next();
+      }
+    }
+    const LoaderTimes times = loader.times();
+    EXPECT_EQ(times.drawn, drawn);
+    EXPECT_EQ(times.drawn + times.drawn_second, static_cast<int64_t>(kEpochs) * batches);
+    // Before its first sample is finished, a sampler may take further batches only in that epoch.
+    if (slow_device) {
+      EXPECT_LE(times.drawn, batches);
+    } else {
+      EXPECT_GT(times.drawn, 0);
+    }
+  }
+}
+
+// LoaderOptions::second says who draws each batch. Samples do not depend on it.
+TEST_P(LoaderGroups, EachBatchIsDrawnByTheSamplerItAsksFor) {
+  for (LoaderOptions options : few_options()) {
+    SCOPED_TRACE(text(options));
+    options.second = [](int64_t batch) { return batch % 3 == 1; };
+    const Sampler plain(graph(), neighbours());
+    Sampler sampler(graph(), neighbours());
+    std::atomic<int64_t> drawn{0};
+    sampler.draw_with([&] { return std::make_unique<CountingSampler>(plain.make_batch_sampler(), drawn); }, true);
+    Bench bench({.in_flight = 0});
+    BatchLoader loader(sampler, Bench::order(), Bench::features(), bench.sink, options);
+    const int64_t batches = loader.num_batches();
+    int64_t second = 0;
+    for (const uint64_t epoch : {0, 1}) {
+      bench.sink.over();
+      loader.begin_epoch(epoch, 0, 1 - static_cast<int64_t>(epoch));
+      for (int64_t b = 0; b < batches; ++b) {
+        second += b % 3 == 1 ? 1 : 0;
+        bench.sink.over();
+        bench.check(loader.next(), epoch, b);
+        if (HasFatalFailure()) return;
+      }
+    }
+    EXPECT_EQ(drawn, 2 * batches - second);
+    EXPECT_EQ(loader.times().drawn, drawn);
+    EXPECT_EQ(loader.times().drawn_second, second);
+  }
+}
+
 TEST_P(LoaderGroups, GroupsThatNobodyTakesAreDropped) {
   for (LoaderOptions options : few_options()) {
     options.group = 5;

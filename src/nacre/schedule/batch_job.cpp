@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nacre/base/error.h"
 #include "nacre/schedule/row_copy.h"
 #include "nacre/tensor/narrow_floats.h"
 
@@ -84,6 +85,17 @@ void LoaderContext::look_up(BatchTurn batch, int64_t first, std::span<const Node
   source->look_up(batch, first, ids, to, row_bytes);
 }
 
+BatchSampler& ChosenSampler::choose(LoaderContext& context, const SampleKey& key) {
+  const auto& second = context.options.second;
+  const bool beside = second && second(static_cast<int64_t>(key.batch));
+  std::unique_ptr<BatchSampler>& own = beside ? second_ : usual_;
+  if (!own) own = beside ? context.sampler.make_second_sampler() : context.sampler.make_batch_sampler();
+  NACRE_CHECK(own != nullptr, "there is no second sampler");
+  context.clock.add_drawn(beside);
+  chosen_ = own.get();
+  return *own;
+}
+
 void BatchJob::start(int64_t index, std::span<const NodeId> seeds, const SampleKey& key, std::vector<Subtask>& ready) {
   begin(index, key);
   drawn_ = context_.samples != nullptr;
@@ -158,7 +170,7 @@ void BatchJob::run(const Subtask& task) {
       return;
     case Subtask::Kind::reindex: {
       const StageSpan span(clock, Stage::reindex, task.hop);
-      sampler_->reindex(task.hop);
+      sampler_.get().reindex(task.hop);
       return;
     }
     case Subtask::Kind::make_room:
@@ -190,15 +202,14 @@ void BatchJob::sample(const Subtask& task) {
   if (task.kind == Subtask::Kind::pick) {
     const StageSpan span(context_.clock, Stage::pick, task.hop);
     if (task.hop == 0) {
-      if (!sampler_) sampler_ = context_.sampler.make_batch_sampler();
-      sampler_->begin(seeds_, key_);
+      sampler_.choose(context_, key_).begin(seeds_, key_);
     }
-    sampler_->pick(task.hop);
+    sampler_.get().pick(task.hop);
     if (context_.options.relax) return;
   }
   const StageSpan span(context_.clock, Stage::insert, task.hop);
-  sampler_->insert(task.hop);
-  const auto known = sampler_->vertices();
+  sampler_.get().insert(task.hop);
+  const auto known = sampler_.get().vertices();
   ids_[hop].clear();
   context_.add_wanted(known.subspan(known_), ids_[hop]);
   known_ = known.size();
@@ -212,7 +223,7 @@ void BatchJob::make_room(const Subtask& task) {
 
 void BatchJob::finish_sample() {
   const StageSpan span(context_.clock, Stage::prepare, 0);
-  if (!drawn_) batch_.sample = sampler_->finish();
+  if (!drawn_) batch_.sample = sampler_.finish();
   if (context_.prepare) batch_.prepared = context_.prepare(batch_.sample, key_);
 }
 

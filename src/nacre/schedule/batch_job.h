@@ -40,6 +40,21 @@ struct LoaderContext {
   void look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to) const;
 };
 
+// The samplers of one batch at a time: that of the usual kind, and the second one if
+// LoaderOptions::second asks for it. They are made when they are needed, and kept.
+class ChosenSampler {
+ public:
+  // Returns the sampler that draws the batch of `key`.
+  BatchSampler& choose(LoaderContext& context, const SampleKey& key);
+  BatchSampler& get() { return *chosen_; }
+  // Returns the sample of the batch, which the chosen sampler has drawn.
+  Sample finish() { return chosen_->finish(); }
+
+ private:
+  std::unique_ptr<BatchSampler> usual_, second_;
+  BatchSampler* chosen_ = nullptr;
+};
+
 struct Subtask {
   enum class Kind : uint8_t {
     take,       // S: takes the whole sample from the SampleSource
@@ -108,7 +123,7 @@ class BatchJob {
 
   LoaderContext& context_;
   int slot_;
-  std::unique_ptr<BatchSampler> sampler_;  // made for the first batch and kept
+  ChosenSampler sampler_;
   int64_t index_ = 0;
   std::span<const NodeId> seeds_;
   bool drawn_ = false;  // whether the job gets the whole sample at once

@@ -27,9 +27,9 @@ struct BatchLoader::State {
 
   std::array<BatchOrder, 2> orders;  // orders of the current epoch and of the one that follows
   LoaderContext context;
-  std::unique_ptr<SampleGroups> groups;      // null if each batch is sampled when it is loaded
-  std::unique_ptr<Scheduler> scheduler;      // used if batches are in flight
-  std::unique_ptr<BatchSampler> one_by_one;  // used if there is no scheduler
+  std::unique_ptr<SampleGroups> groups;  // null if each batch is sampled when it is loaded
+  std::unique_ptr<Scheduler> scheduler;  // used if batches are in flight
+  ChosenSampler one_by_one;              // used if there is no scheduler
   uint64_t epoch = 0;
   int64_t next = 0;   // next batch; used if there is no scheduler
   int64_t taken = 0;  // batches taken so far; used if there is no scheduler
@@ -54,7 +54,7 @@ Batch BatchLoader::State::serial_batch() {
     batch.sample = groups->take();
   } else {
     serial_sample(index, key);
-    batch.sample = one_by_one->finish();
+    batch.sample = one_by_one.finish();
   }
   const bool some = context.samples != nullptr || context.features.wanted != nullptr;
   if (context.features.wanted) context.add_wanted(batch.sample.vertices.span(), wanted);
@@ -68,22 +68,21 @@ Batch BatchLoader::State::serial_batch() {
 }
 
 void BatchLoader::State::serial_sample(int64_t index, const SampleKey& key) {
-  if (!one_by_one) one_by_one = context.sampler.make_batch_sampler();
+  BatchSampler& sampler = one_by_one.choose(context, key);
   for (int h = 0; h < context.hops; ++h) {
     {
       const StageSpan span(context.clock, Stage::pick, h);
       if (h == 0) {
-        one_by_one->begin(context.sampler.draws_seeds() ? std::span<const NodeId>() : order_of(epoch).batch(index),
-                          key);
+        sampler.begin(context.sampler.draws_seeds() ? std::span<const NodeId>() : order_of(epoch).batch(index), key);
       }
-      one_by_one->pick(h);
+      sampler.pick(h);
     }
     const StageSpan span(context.clock, Stage::insert, h);
-    one_by_one->insert(h);
+    sampler.insert(h);
   }
   for (int h = 0; h < context.hops; ++h) {
     const StageSpan span(context.clock, Stage::reindex, h);
-    one_by_one->reindex(h);
+    sampler.reindex(h);
   }
 }
 
@@ -167,6 +166,8 @@ LoaderTimes& LoaderTimes::operator+=(const LoaderTimes& other) {
                                        &LoaderTimes::lookup, &LoaderTimes::transfer, &LoaderTimes::prepare,
                                        &LoaderTimes::waited, &LoaderTimes::waited_for_rows, &LoaderTimes::copied})
     this->*seconds += other.*seconds;
+  drawn += other.drawn;
+  drawn_second += other.drawn_second;
   return *this;
 }
 

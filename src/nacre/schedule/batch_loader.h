@@ -34,6 +34,10 @@ struct LoaderOptions {
   // Number of batches that are sampled before the first of them is loaded; only their samples are
   // kept meanwhile. 0: each batch is sampled when it is loaded.
   int64_t group = 0;
+  // Says, for the number of a batch in its epoch, whether the second sampler draws it
+  // (Sampler::make_second_sampler()). If this is empty, the usual one draws all batches. Groups
+  // share their batches out by themselves.
+  std::function<bool(int64_t)> second = {};
 };
 
 class RowSource;
@@ -120,6 +124,9 @@ struct LoaderTimes {
   double waited_for_rows = 0;  // the part of `waited` in which a RowSource was reading rows of the
                                // batch
   double copied = 0;           // the result of FeatureSink::seconds()
+  // Number of batches that were drawn by samplers of the usual kind, and by those of the second
+  // kind (Sampler::make_second_sampler()).
+  int64_t drawn = 0, drawn_second = 0;
 
   LoaderTimes& operator+=(const LoaderTimes& other);
 };

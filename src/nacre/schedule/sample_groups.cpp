@@ -1,8 +1,8 @@
 #include "nacre/schedule/sample_groups.h"
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "nacre/base/error.h"
@@ -47,17 +47,73 @@ void SampleGroups::make_samplers(size_t threads) {
   }
 }
 
+namespace {
+
+// The samplers that draw the batches of an epoch. It says who draws which batch.
+class Sharing {
+ public:
+  Sharing(size_t samplers, int64_t batches, bool together)
+      : together_(together), back_(batches), ends_(samplers, 0), draws_(samplers, true) {}
+
+  // Returns the next batch that this sampler draws, or -1 if it draws no more. `seconds` forecasts
+  // how long each sampler draws a batch; it is empty if that is not known yet. `now` is the time.
+  int64_t next(size_t sampler, double now, const std::vector<double>& seconds) {
+    if (front_ == back_ || (!seconds.empty() && !is_needed(sampler, now, seconds))) {
+      draws_[sampler] = false;
+      return -1;
+    }
+    ends_[sampler] = now + (seconds.empty() ? 0 : seconds[sampler]);
+    return together_ && sampler > 0 ? --back_ : front_++;
+  }
+
+ private:
+  // Returns whether the batches that are left end earliest if this sampler draws one of them.
+  // Samplers that have ended do not come back, so the last one is always needed.
+  bool is_needed(size_t sampler, double now, const std::vector<double>& seconds) const {
+    std::vector<double> speeds, free;
+    size_t own = 0;
+    for (size_t s = 0; s < seconds.size(); ++s) {
+      if (!draws_[s]) continue;
+      if (s == sampler) own = speeds.size();
+      speeds.push_back(1 / std::max(seconds[s], 1e-9));
+      free.push_back(s == sampler ? 0 : std::max(0.0, ends_[s] - now));
+    }
+    const std::vector<double> jobs(static_cast<size_t>(back_ - front_), 1.0);
+    const std::vector<int> drawn_by = share_jobs_greedily(jobs, speeds, free).machine;
+    return std::find(drawn_by.begin(), drawn_by.end(), static_cast<int>(own)) != drawn_by.end();
+  }
+
+  bool together_;
+  int64_t front_ = 0, back_;  // batches [front_, back_) are left
+  std::vector<double> ends_;  // when each sampler is expected to end its batch
+  std::vector<bool> draws_;   // whether each sampler still draws
+};
+
+}  // namespace
+
 // Draws batches of one epoch. Each thread takes the next batch that nobody draws.
 void SampleGroups::draw_all(uint64_t epoch, const std::vector<Draw>& draws) {
   const auto count = static_cast<int64_t>(draws.size());
-  const auto threads = std::min<int64_t>(num_threads(), count);
-  make_samplers(static_cast<size_t>(threads));
-  std::atomic<int64_t> taken = 0, front = 0, back = count;
-  parallel_tasks(threads, [&](int64_t t) {
-    const bool from_back = together_ && t > 0;
-    while (taken++ < count) {
-      const int64_t i = from_back ? --back : front++;
-      draw_one(*samplers_[t], epoch, draws[i]);
+  const auto threads = static_cast<size_t>(std::min<int64_t>(num_threads(), count));
+  make_samplers(threads);
+  std::mutex mutex;
+  Sharing sharing(threads, count, together_);
+  const auto next = [&](size_t sampler) {
+    const std::lock_guard lock(mutex);
+    std::vector<double> seconds;
+    if (together_ && !device_seconds_.knows_nothing() && !host_seconds_.knows_nothing()) {
+      for (size_t s = 0; s < threads; ++s) seconds.push_back(seconds_of(s).forecast());
+    }
+    return sharing.next(sampler, static_cast<double>(steady_ns()) * 1e-9, seconds);
+  };
+  parallel_tasks(static_cast<int64_t>(threads), [&](int64_t t) {
+    const auto sampler = static_cast<size_t>(t);
+    for (int64_t i = next(sampler); i >= 0; i = next(sampler)) {
+      const int64_t begin = steady_ns();
+      draw_one(*samplers_[sampler], epoch, draws[i]);
+      context_.clock.add_drawn(together_ && sampler > 0);
+      const std::lock_guard lock(mutex);
+      seconds_of(sampler).observe(static_cast<double>(steady_ns() - begin) * 1e-9);
     }
   });
 }

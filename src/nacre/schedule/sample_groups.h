@@ -1,8 +1,9 @@
 // SampleGroups: group-based in-turn pipelining (DAHA). The samples of many batches, also of several
 // epochs, are drawn together before the first of them is loaded. Only the samples are kept
 // meanwhile, no features. If a device draws beside the host (Sampler::draw_with()), the device
-// takes batches from the front of a group and the host from its back, until they meet. Only files
-// of this room include this header.
+// takes batches from the front of a group and the host from its back, until they meet. Drawing
+// times are forecast (progressive scheduling), so that a sampler that is slow does not begin a
+// batch which the others would end earlier. Only files of this room include this header.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "nacre/schedule/batch_job.h"
+#include "nacre/schedule/epg/uniform_machines.h"
 
 namespace nacre {
 
@@ -42,6 +44,7 @@ class SampleGroups {
   };
   void make_samplers(size_t threads);
   void draw_all(uint64_t epoch, const std::vector<Draw>& draws);
+  MovingMedian& seconds_of(size_t sampler) { return together_ && sampler == 0 ? device_seconds_ : host_seconds_; }
   void draw_one(BatchSampler& sampler, uint64_t epoch, const Draw& draw);
 
   LoaderContext& context_;
@@ -56,6 +59,8 @@ class SampleGroups {
   // device's.
   std::vector<std::unique_ptr<BatchSampler>> samplers_;
   bool together_ = false;
+  // The seconds in which the device, and one thread of the host, have drawn the last batches.
+  MovingMedian device_seconds_, host_seconds_;
 };
 
 }  // namespace nacre

@@ -36,6 +36,8 @@ class StageClock {
   }
   const char* name(Stage stage, int hop) const { return names_[static_cast<size_t>(stage)][hop]; }
   void add(Stage stage, int64_t ns) { ns_[static_cast<size_t>(stage)].fetch_add(ns, std::memory_order_relaxed); }
+  // Counts a batch that was drawn; `second`: by a sampler that draws beside the usual ones.
+  void add_drawn(bool second) { drawn_[second ? 1 : 0].fetch_add(1, std::memory_order_relaxed); }
   void add_waited(int64_t ns) { waited_.fetch_add(ns, std::memory_order_relaxed); }
   void add_waited_for_rows(int64_t ns) { waited_for_rows_.fetch_add(ns, std::memory_order_relaxed); }
 
@@ -51,7 +53,9 @@ class StageClock {
             seconds(Stage::prepare),
             static_cast<double>(waited_.load(std::memory_order_relaxed)) * 1e-9,
             static_cast<double>(waited_for_rows_.load(std::memory_order_relaxed)) * 1e-9,
-            0};
+            0,
+            drawn_[0].load(std::memory_order_relaxed),
+            drawn_[1].load(std::memory_order_relaxed)};
   }
 
  private:
@@ -59,6 +63,7 @@ class StageClock {
   std::array<std::atomic<int64_t>, kStages> ns_{};
   std::atomic<int64_t> waited_{0};
   std::atomic<int64_t> waited_for_rows_{0};
+  std::array<std::atomic<int64_t>, 2> drawn_{};
 };
 
 // StageSpan: counts the time from here to the end of the scope for a stage, in the clock and in the

@@ -43,6 +43,8 @@ struct DrawRequest {
   bool scaled = false;                       // whether steps read the scales of edges
   int64_t bytes = 0;                         // memory of the graph and the tables
   bool required = false;                     // --sample-on device: may take all free memory
+  // Says, for the number of a batch in its epoch, whether the host draws it; empty: it draws none.
+  std::function<bool(int64_t)> skips = {};
 };
 struct DrawAnswer {
   MakeBatchSampler make;  // argument of Sampler::draw_with(); null if the device does not draw

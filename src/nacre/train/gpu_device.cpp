@@ -58,7 +58,7 @@ DrawAnswer GpuDevice::draw_batches(const DrawRequest& request) const {
   }
   const std::shared_ptr<GpuCompiler> beside = open_beside();
   if (!beside) return {nullptr, "a part of a GPU (cuda:0@32) cannot sample while it computes"};
-  const DeviceSampling::Options options{request.ahead, {.edges = false, .scale = request.scaled}};
+  const DeviceSampling::Options options{request.ahead, {.edges = false, .scale = request.scaled}, request.skips};
   const auto sampling = std::make_shared<DeviceSampling>(beside, request.sampler, request.order(), options);
   return {[sampling] { return sampling->make_batch_sampler(); }, "",
           [sampling](const BatchOrder& order) { sampling->reorder(order); }};

@@ -92,6 +92,7 @@ void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
   const bool known = first < order.num_batches() && std::ranges::equal(order.batch(first), seeds);
   const int64_t last = known ? std::min(first + options_.ahead, order.num_batches()) : first + 1;
   for (int64_t i = first + 1; i < last; ++i) {
+    if (options_.skips && options_.skips(order.number(i))) continue;
     const auto number = static_cast<uint64_t>(order.number(i));
     if (!drawn_.contains({key.epoch, number})) batches.push_back({order.batch(i), {key.epoch, number}});
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,9 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   struct Options {
     int ahead = 1;            // number of batches that are drawn at once
     GpuSampler::Parts parts;  // parts of a sample that are copied to the host
+    // Says, for the number of a batch in its epoch, whether somebody else draws it, so that it is
+    // not drawn ahead. If this is empty, all batches are drawn here.
+    std::function<bool(int64_t)> skips = {};
   };
   // `order` is that of the batch loader. `sampler` must outlive this object.
   DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, const BatchOrder& order,

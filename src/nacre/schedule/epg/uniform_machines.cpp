@@ -31,8 +31,10 @@ std::vector<int> longest_first(std::span<const double> seconds) {
   return order;
 }
 
-MachineJobs with_ends(std::vector<int> machine, std::span<const double> seconds, std::span<const double> speeds) {
-  MachineJobs jobs{std::move(machine), std::vector<double>(speeds.size(), 0.0), 0};
+MachineJobs with_ends(std::vector<int> machine, std::span<const double> seconds, std::span<const double> speeds,
+                      std::span<const double> free = {}) {
+  MachineJobs jobs{std::move(machine), std::vector<double>(free.begin(), free.end()), 0};
+  jobs.ends.resize(speeds.size(), 0.0);
   for (size_t j = 0; j < seconds.size(); ++j) {
     const auto m = static_cast<size_t>(jobs.machine[j]);
     jobs.ends[m] += seconds[j] / speeds[m];
@@ -65,10 +67,13 @@ double least_makespan(std::span<const double> seconds, std::span<const double> s
   return bound;
 }
 
-MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const double> speeds) {
+MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const double> speeds,
+                                std::span<const double> free) {
   check(seconds, speeds);
+  NACRE_CHECK(free.empty() || free.size() == speeds.size(), "a machine has no time at which it is free");
   std::vector<int> machine(seconds.size(), 0);
-  std::vector<double> ends(speeds.size(), 0.0);
+  std::vector<double> ends(free.begin(), free.end());
+  ends.resize(speeds.size(), 0.0);
   for (const int j : longest_first(seconds)) {
     const double job = seconds[j];
     size_t best = 0;
@@ -78,7 +83,7 @@ MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const
     ends[best] += job / speeds[best];
     machine[j] = static_cast<int>(best);
   }
-  return with_ends(std::move(machine), seconds, speeds);
+  return with_ends(std::move(machine), seconds, speeds, free);
 }
 
 // Times are cut into cells. If two states agree in the cells in which all machines but the last one

@@ -23,8 +23,11 @@ struct MachineJobs {
 MachineJobs share_jobs(std::span<const double> seconds, std::span<const double> speeds, double epsilon);
 
 // Returns the assignment in which the longest job left always goes to the machine that ends it
-// first. It takes any number of machines; its makespan is less than twice the least one.
-MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const double> speeds);
+// first. It takes any number of machines; its makespan is less than twice the least one, and it is
+// the least one if all jobs are equal. `free` holds the time at which each machine has ended
+// earlier work; if it is empty, all machines are free at time 0.
+MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const double> speeds,
+                                std::span<const double> free = {});
 
 // Returns a time that no assignment can beat.
 double least_makespan(std::span<const double> seconds, std::span<const double> speeds);
@@ -35,6 +38,7 @@ class MovingMedian {
  public:
   explicit MovingMedian(size_t window = 5) : window_(window) {}
   void observe(double value);
+  bool knows_nothing() const { return last_.empty(); }
   double forecast() const;
 
  private:
