@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "nacre/base/error.h"
 #include "nacre/base/log.h"
@@ -15,69 +14,18 @@
 #include "nacre/base/parallel.h"
 #include "nacre/engine/gpu/sampler.h"
 #include "nacre/schedule/epg/prices.h"
+#include "nacre/train/batch_schedules.h"
 #include "options.h"
+#include "ranks.h"
 
 namespace nacre::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-// A schedule is made of this many batches. The batches of an epoch are alike, so a schedule of more
-// batches would only repeat itself.
-constexpr int64_t kScheduledBatches = 24;
-// nacre plan --schedule measures operations for this many seconds if their costs are not known.
-constexpr double kShortMeasuring = 6;
-
 std::string percent(double error) { return std::isfinite(error) ? fmt::format("{:.1f} %", 100 * error) : "unknown"; }
 
-// Times the operations of batches that the host itself computes, in a session without the GPU.
-OperationTimes time_host(const BatchSession& session, double seconds) {
-  RunConfig config = session.config();
-  config.device = kHostName;
-  config.precision = "f32";
-  config.plan = "off";
-  config.features_on = config.sample_on = config.batch_schedule = "auto";
-  config.features = {};
-  config.loader.in_flight = -1;  // the session has chosen this number for the GPU
-  config.memory_limit = 0;       // the limit of the run is one of the GPU's memory
-  BatchSession host(session.dataset(), config, {.evaluation = false});
-  host.start();
-  return time_operations(host, {.seconds = seconds});
-}
-
-// Returns the shapes of `count` batches that are drawn as the run draws its batches.
-std::vector<BatchShape> run_shapes(const BatchSession& session, int64_t count) {
-  std::vector<BatchShape> shapes;
-  const std::vector<Sample> trials = session.trial_batches(static_cast<int>(count));
-  shapes.reserve(trials.size());
-  for (const Sample& sample : trials) shapes.push_back(batch_shape(session, sample));
-  return shapes;
-}
-
 }  // namespace
-
-LearnedCosts learn_costs(BatchSession& session, double seconds) {
-  const double start = now_seconds();
-  session.start();
-  const bool on_host = session.device().on_host();
-  OperationTimes times = time_operations(session, {.seconds = on_host ? seconds : seconds / 2});
-  LearnedCosts learned;
-  learned.error = held_out_batch_error(times.all, session.device().name());
-  for (const TimedOperation& t : times.all) learned.batches = std::max<int64_t>(learned.batches, t.batch + 1);
-  if (!on_host) {
-    // The host prepares batches for the device, too, so time_operations() has already timed the
-    // operations that prepare a batch.
-    const std::set<std::string> prepares = {"sample", "reindex", "gather", "prepare", "bind"};
-    for (TimedOperation& t : time_host(session, seconds / 2).all) {
-      if (!prepares.contains(t.key.operation)) times.all.push_back(std::move(t));
-    }
-  }
-  learned.costs = OperationCosts::fitted(times.all);
-  if (!on_host) learned.costs.set_first_transfer(session.device().name(), times.first_transfer);
-  learned.seconds = now_seconds() - start;
-  save_operation_costs(operation_costs_key(session), learned.costs);
-  return learned;
-}
 
 std::string costs_text(const OperationCosts& costs) {
   std::string text = fmt::format("  {:<20} {:<15} {:>5}  {:<10} {:>8} {:>12} {:>7} {:>11}\n", "device", "operation",
@@ -162,16 +110,8 @@ ShownSchedule schedule_batches(BatchSession& session, const std::string& name, i
   if (session.sampler().layers() == 0 || session.disk() != nullptr || session.dataset().features.raw() == nullptr)
     throw UserError("--schedule", "needs batches whose features are given and in memory", "leave --schedule out");
   ShownSchedule result;
-  const std::string key = operation_costs_key(session);
-  std::optional<OperationCosts> costs = load_operation_costs(key);
   result.source = "times are predicted by the costs of operations that were measured on this graph";
-  if (!costs) {
-    log_info(
-        fmt::format("measuring the operations of batches for about {:.0f} s (nacre profile --data measures longer)",
-                    kShortMeasuring));
-    costs = learn_costs(session, kShortMeasuring).costs;
-  }
-  OperationCosts all = *costs;
+  OperationCosts all = known_costs(session);
   std::vector<std::string> devices = {kHostName};
   if (!device.empty()) {
     all.add(OperationCosts::fitted(count_operations(session, random_batches(session, 8, {}), device)));
@@ -190,12 +130,47 @@ ShownSchedule schedule_batches(BatchSession& session, const std::string& name, i
   result.comparison = compare_schedules(result.graph);
   result.shown = name;
   if (result.comparison.find(name) == nullptr) refuse_schedule(name, session, devices, device.empty());
+  if (device.empty() && places_batches(name)) result.places = find_places(session, name, staleness);
   return result;
 }
 
+std::string schedule_line(VertexModel& session, double epoch_ms) {
+  const BatchSession* batches = batches_of(session);
+  if (batches == nullptr || !places_batches(batches->config().batch_schedule)) return "";
+  const ScheduleReport r = batches->schedule_report();
+  const std::string& device = session.device().name();
+  std::string text = fmt::format("schedule {}: {} drew {} and computed {}, the host beside it drew {} and computed {}",
+                                 batches->config().batch_schedule, device, r.drawn_on_device, r.computed_on_device,
+                                 r.drawn_on_host, r.computed_on_host);
+  if (r.computed_on_host > 0) text += " in " + human_seconds(r.host_seconds);
+  if (r.predicted_epoch > 0)
+    text += fmt::format("; an epoch took {}, predicted were {}", human_seconds(epoch_ms / 1000),
+                        human_seconds(r.predicted_epoch));
+  return text;
+}
+
+std::string schedule_report_json(VertexModel& session, double epoch_ms) {
+  const BatchSession* batches = batches_of(session);
+  if (batches == nullptr || batches->config().batch_schedule == "auto") return "null";
+  const ScheduleReport r = batches->schedule_report();
+  ordered_json j = {{"name", batches->config().batch_schedule},
+                    {"drawn", {{"device", r.drawn_on_device}, {"host", r.drawn_on_host}}},
+                    {"computed", {{"device", r.computed_on_device}, {"host", r.computed_on_host}}},
+                    {"host_s", r.host_seconds},
+                    {"epoch_ms", epoch_ms},
+                    {"predicted_epoch_ms", r.predicted_epoch > 0 ? ordered_json(r.predicted_epoch * 1000) : nullptr}};
+  j["pattern"] = nullptr;
+  if (!r.places.empty())
+    j["pattern"] = {{"drawn", r.places.drawn}, {"computed", r.places.computed}, {"together", r.places.together}};
+  return j.dump();
+}
+
 std::string shown_text(const ShownSchedule& s) {
-  return fmt::format("schedules of {}; {}\n{}", counted(s.graph.num_batches(), "batch", "batches"), s.source,
-                     schedules_text(s.graph, s.comparison, s.shown));
+  std::string text = fmt::format("schedules of {}; {}\n{}", counted(s.graph.num_batches(), "batch", "batches"),
+                                 s.source, schedules_text(s.graph, s.comparison, s.shown));
+  if (s.places.empty()) return text;
+  return text + fmt::format("a run with --schedule {} places whole batches: {}\n", s.shown,
+                            places_text(s.places, s.graph.devices.back()));
 }
 
 std::string shown_json(const ShownSchedule& s) {

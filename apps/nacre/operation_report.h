@@ -7,21 +7,9 @@
 
 #include "nacre/cost/operation_costs.h"
 #include "nacre/schedule/epg/gantt.h"
-#include "nacre/train/operation_samples.h"
+#include "nacre/train/batch_scheduling.h"
 
 namespace nacre::cli {
-
-// The costs that learn_costs() has learned for one graph and model.
-struct LearnedCosts {
-  OperationCosts costs;
-  double error = 0;  // what held_out_batch_error() returns for the device of the run
-  int64_t batches = 0;
-  double seconds = 0;  // seconds that measuring took
-};
-
-// Starts the session, times operations on its device for about `seconds` seconds (for half of them
-// on the host if the device is a GPU), and learns and stores their costs.
-LearnedCosts learn_costs(BatchSession& session, double seconds);
 
 // Return the costs as a table for people, and as JSON with the key of operation_costs_key().
 std::string costs_text(const OperationCosts& costs);
@@ -37,12 +25,21 @@ struct ShownSchedule {
   ScheduleComparison comparison;
   std::string shown;   // name of the schedule that is shown
   std::string source;  // says where the times come from, as a sentence
+  // Where a run that follows this schedule draws and computes its batches; empty if no run can, or
+  // if the schedule treats all batches alike.
+  BatchPlaces places;
 };
 // Makes schedules of batches of the session, of which the one called `name` is shown. `device`
 // names a GPU, which need not exist in this machine; if it is empty, the device of the run is
 // taken.
 ShownSchedule schedule_batches(BatchSession& session, const std::string& name, int staleness,
                                const std::string& device);
+// Return where the batches of a training run were drawn and computed, and the predicted and the
+// measured time of an epoch (`epoch_ms`): as a line for people, which is empty if no schedule
+// places batches, and as JSON, which is null if the run follows no schedule.
+std::string schedule_line(VertexModel& session, double epoch_ms);
+std::string schedule_report_json(VertexModel& session, double epoch_ms);
+
 // Return the schedule as text for people, and as JSON.
 std::string shown_text(const ShownSchedule& schedule);
 std::string shown_json(const ShownSchedule& schedule);

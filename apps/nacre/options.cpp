@@ -433,9 +433,9 @@ void add_batch_options(Command command, RunConfig& c) {
   schedules.insert(schedules.begin(), "auto");
   add(command
           .add_option("--schedule", c.batch_schedule,
-                      "how batches are spread over time, the host and a GPU: in-turn (many are sampled, then\n"
-                      "trained), salient (the host prepares batches while the GPU trains), cpu-sample (the same,\n"
-                      "one by one), all-gpu (the GPU samples, too) or cpu-only; nacre plan shows these and more")
+                      "how batches are spread over time, the host and a GPU: daha (as costs predict), bytegnn (host\n"
+                      "and GPU train batches of their own), in-turn (many are sampled, then trained), salient,\n"
+                      "cpu-sample, all-gpu or cpu-only; nacre plan shows them")
           .one_of("schedule", schedules, schedule_synonyms())
           .show_default());
   add(command

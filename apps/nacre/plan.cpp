@@ -306,6 +306,7 @@ void run_plan(PlanCommand& c, const Command& command) {
   if (!c.schedule.empty()) {
     shown.schedule = schedule_batches(*planned.batches(), c.schedule, c.config.staleness,
                                       c.config.device == kTypical ? kTypical : "");
+    shown.plan.places = shown.schedule->places;
   }
   account.reckon(planned.model().host());
   if (c.config.device != kTypical) shown.summary.host_bytes = account.planned();

@@ -17,6 +17,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/train/checkpoint.h"
 #include "nacre/train/warm_start.h"
+#include "operation_report.h"
 #include "options.h"
 #include "ranks.h"
 #include "recommend.h"
@@ -58,6 +59,7 @@ void say_result(VertexModel& session, const TrainResult& r, const TrainCommand& 
     if (!shares.use.all.empty()) say_line(c.json, shares.use.text());
     if (const std::string line = features_line(session); !line.empty()) say_line(c.json, line);
   }
+  if (const std::string line = schedule_line(session, r.epoch_ms_median); !line.empty()) say_line(c.json, line);
   if (const std::string line = disk_line(session); !line.empty()) say_line(c.json, line);
   say_ranks(session, c.json);
   if (r.best_epoch > 0) {

@@ -87,7 +87,36 @@ class Schedules(PlanTest):
         self.assertEqual({b["batch"] for b in s["batches"]}, set(range(len(s["batches"]))))
         self.ok("plan", *self.BATCHES, "--plan", "off", "--schedule", "daha", "-o", "plan.json")
         self.assertEqual(json.loads(self.read("plan.json"))["schedule"]["devices"], ["cpu"])
+        self.assertIn("--schedule daha places whole batches", self.ok(
+            "plan", *self.BATCHES, "--plan", "off", "--schedule", "daha").out)
         self.ok("train", *self.BATCHES, "--plan", "plan.json", "--epochs", 1, "--no-checkpoint")
+
+    def test_runs_follow_the_schedule_of_a_plan_file(self):
+        self.ok("profile", *self.BATCHES, "--seconds", 0.2, "-q")
+        self.ok("plan", *self.BATCHES, "--plan", "off", "--schedule", "daha", "-o", "plan.json")
+        planned = json.loads(self.read("plan.json"))["batches"]
+        self.assertEqual(set(planned["computed"]), {"d"})
+        self.assertGreater(planned["predicted_s"], 0)
+        run = ("train", *self.BATCHES, "--epochs", 2, "--json", "--schedule")
+        result = self.ok(*run, "daha", "--plan", "plan.json", "--checkpoint", "run")
+        self.assertIn("schedule daha: ", result.err)
+        schedule = json.loads(result.out)["schedule"]
+        self.assertEqual((schedule["name"], schedule["computed"]["host"]), ("daha", 0))
+        self.assertEqual(schedule["pattern"]["computed"], planned["computed"])
+        batches = schedule["computed"]["device"]
+        self.assertGreater(schedule["predicted_epoch_ms"], 0)
+        self.assertEqual(json.loads(self.read("run/plan.json"))["batches"], planned)
+        # Places are also followed where the plan file has others: the host then computes beside the
+        # CPU of the run.
+        file = json.loads(self.read("plan.json"))
+        file["batches"]["computed"] = "hd" * (len(planned["computed"]) // 2) + "d" * (len(planned["computed"]) % 2)
+        (self.dir / "placed.json").write_text(json.dumps(file))
+        other = json.loads(self.ok(*run, "daha", "--plan", "placed.json", "--staleness", 1, "--no-checkpoint").out)
+        plain = json.loads(self.ok(*run, "in-turn", "--plan", "plan.json", "--staleness", 1, "--no-checkpoint").out)
+        self.assertGreater(other["schedule"]["computed"]["host"], 0)
+        self.assertEqual(sum(other["schedule"]["computed"].values()), batches)
+        self.assertEqual(other["loss"], plain["loss"])
+        self.refused("train", *self.BATCHES, "--schedule", "daha", "--deterministic", says="--deterministic")
 
     def test_gpus_draw_only_what_they_can(self):
         batches = (*self.BATCHES, "--sampler", "layer", "--fanout", "40,40")

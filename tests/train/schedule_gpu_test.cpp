@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "data/fixtures.h"
 #include "nacre/device/device.h"
 #include "nacre/train/batch_schedules.h"
 #include "nacre/train/batch_session.h"
+#include "train/placed_runs.h"
 #include "train/runs.h"
 
 namespace nacre::test {
@@ -46,6 +48,51 @@ TEST(ScheduleGpu, EveryScheduleGivesTheSameBits) {
     };
     EXPECT_EQ(noted("drawn on the device"), !sends);
     EXPECT_EQ(noted("the device and the host together"), config.batch_schedule == "in-turn");
+  }
+}
+
+// The host computes some batches beside the GPU, and draws some. Values differ only by rounding,
+// and by nothing at all if the host only draws.
+TEST(ScheduleGpu, TheHostComputesBatchesBesideTheGpu) {
+  std::string why;
+  DevicePlugin* plugin = device_plugin(&why);
+  if (plugin == nullptr) GTEST_SKIP() << why;
+  if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+  const TempDir dir;
+  for (const bool batch_norm : {false, true}) {
+    for (const int staleness : {0, 2}) {
+      SCOPED_TRACE((batch_norm ? "batch norm " : "plain ") + std::to_string(staleness));
+      RunConfig config = small_run("sage", 2);
+      config.device = "cuda";
+      config.mode = "minibatch";
+      config.plan = "off";
+      config.batch_size = 6;
+      config.sampling.fanout = {3, 2};
+      config.optimizer = {.name = "sgd"};
+      config.staleness = staleness;
+      if (batch_norm) config.model.norm = "batch";
+      const auto values = [&](const RunConfig& run, ScheduleReport* report) {
+        BatchSession session(small_data(), run);
+        session.start();
+        train(session, {});
+        if (report != nullptr) *report = session.schedule_report();
+        const Parameters& p = session.parameters();
+        return std::vector<float>(p.data(), p.data() + p.size());
+      };
+      const std::vector<float> want = values(config, nullptr);
+      for (const char* computed : {"ddd", "dhd", "hhh"}) {
+        SCOPED_TRACE(computed);
+        const BatchPlaces places{.drawn = "hdd", .computed = computed};
+        ScheduleReport report;
+        const std::vector<float> got = values(placed_run(small_data(), config, places, dir.path("plan.json")), &report);
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], places.host_computes() ? 1e-4 : 0) << i;
+        EXPECT_GT(report.drawn_on_device, 0);
+        EXPECT_GT(report.drawn_on_host, 0);
+        EXPECT_EQ(report.computed_on_host > 0, places.host_computes());
+        EXPECT_EQ(report.computed_on_device > 0, places.computed != "hhh");
+      }
+    }
   }
 }
 

@@ -134,7 +134,8 @@ TEST_F(ScheduleRun, NamesThatCannotRunAreRefused) {
     const RunConfig config = scheduled_run(known.name);
     for (const bool gpu : {false, true}) EXPECT_EQ(refusal(config, gpu).empty(), can_follow(known.name, gpu));
   }
-  EXPECT_NE(refusal(scheduled_run("daha"), true).find("nacre plan"), std::string::npos);
+  EXPECT_NE(refusal(scheduled_run("bytegnn"), false).find("needs a GPU"), std::string::npos);
+  EXPECT_NE(refusal(scheduled_run("fastest"), true).find("not the name"), std::string::npos);
   EXPECT_NE(refusal(scheduled_run("salient"), false).find("needs a GPU"), std::string::npos);
   EXPECT_NE(refusal(scheduled_run("cpu-only"), true).find("--device cpu"), std::string::npos);
   RunConfig config = scheduled_run("in-turn");

@@ -24,6 +24,7 @@
 #include "nacre/kernel/program.h"
 #include "nacre/kernel/row_span.h"
 #include "nacre/kernel/tail_product.h"
+#include "nacre/plan/batch_places.h"
 #include "nacre/plan/placement.h"
 #include "nacre/plan/sites.h"
 
@@ -204,6 +205,8 @@ struct Plan {
   NodeVector<char> narrow;    // whether a value is stored as bf16; empty if none is
   // Says how the rows that travel between ranks were chosen; empty on one device.
   PlacementChoice placement;
+  // Says where the batches of the run are drawn and computed; empty unless a schedule places them.
+  BatchPlaces places;
   std::vector<PassTime> passes;
 };
 

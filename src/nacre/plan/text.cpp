@@ -229,6 +229,35 @@ Reorder planned_order(const std::string& text, const std::string& where) {
   return options ? options->vertex_order : Reorder::none;
 }
 
+namespace {
+
+json places_object(const BatchPlaces& places) {
+  json object = {{"drawn", places.drawn}, {"computed", places.computed}, {"together", places.together}};
+  if (places.seconds > 0) object["predicted_s"] = places.seconds;
+  if (places.least > 0) object["least_s"] = places.least;
+  return object;
+}
+
+BatchPlaces places_of(const json& file, const std::string& where) {
+  BatchPlaces places;
+  const auto found = file.find("batches");
+  if (found == file.end()) return places;
+  try {
+    places.drawn = found->at("drawn").get<std::string>();
+    places.computed = found->at("computed").get<std::string>();
+    places.together = found->at("together").get<bool>();
+    places.seconds = found->value("predicted_s", 0.0);
+    places.least = found->value("least_s", 0.0);
+  } catch (const json::exception&) {
+    places.computed = "?";
+  }
+  if (!places.valid())
+    throw UserError(where, "has damaged places of batches", "write the plan again with nacre plan --output FILE");
+  return places;
+}
+
+}  // namespace
+
 std::string plan_json(const Plan& plan) {
   json kernels = json::array();
   for (const Kernel& k : plan.kernels) {
@@ -255,6 +284,7 @@ std::string plan_json(const Plan& plan) {
                  {"dfg", print_dfg(plan.dfg)}, {"kernels", std::move(kernels)}};
   if (!plan.placement.sites.empty())
     object["placement"] = parse_json<json>(placement_json(plan.placement), "placement");
+  if (!plan.places.empty()) object["batches"] = places_object(plan.places);
   return object.dump(2);
 }
 
@@ -315,6 +345,7 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
     if (!plan.options.disabled_passes.contains("choose_variants")) choose_variants(plan, blocks, *device);
   }
   plan.name = where;
+  plan.places = places_of(file, where);
   return plan;
 }
 

@@ -42,8 +42,9 @@ struct BatchParts {
   // The parameter with the rows of all vertices if features are learned; otherwise null.
   const Parameter* learned = nullptr;
   float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
-  // All gradients, with those of each track if batches compute on tracks of the host.
+  // All gradients. If `gradient_tracks` is set, batches write theirs on their tracks.
   GradientMemory gradients;
+  bool gradient_tracks = false;
   // The f32 features of all vertices in the memory of a device; null if they are not all there.
   const void* resident_features = nullptr;
   // The features in tiers of a device and the host; null if there are no tiers.

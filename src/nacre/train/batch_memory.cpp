@@ -13,7 +13,6 @@
 #include "nacre/cost/gpu_profile.h"
 #include "nacre/tensor/narrow_floats.h"
 #include "nacre/tier/cached_batches.h"
-#include "nacre/train/batch_schedules.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/feature_options.h"
 #include "nacre/train/feature_tiers.h"
@@ -215,33 +214,6 @@ void BatchSession::choose_prefetch() {
   ahead = static_cast<int>(std::clamp<int64_t>(std::min(most, pinned), 1, ahead));
 }
 
-void BatchSession::sample_on_device() {
-  const std::string& where = run_.config.sample_on;
-  if (where == "host" || near_) return;
-  const int ahead = run_.config.loader.in_flight + 1;
-  const auto& nodes = dfg_.nodes();
-  const bool scaled = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
-    return node.op == Op::input && node.name.starts_with("edge_scale.");
-  });
-  const std::function<BatchOrder()> order = [this] { return batch_order(part_); };
-  const bool required = where == "device";
-  const DrawAnswer drawing =
-      device_->draw_batches({run_.config.sampling, *sampler_, order, ahead, scaled, drawing_bytes(ahead), required});
-  if (!drawing.make) {
-    const bool scheduled = settles(run_.config, "--sample-on");
-    if (required)
-      throw UserError(scheduled ? "--schedule " + run_.config.batch_schedule : "--sample-on", drawing.why_not,
-                      scheduled ? "use salient" : "use auto or host");
-    return;
-  }
-  // Groups are drawn by the device and the host together, unless the user says where.
-  draws_together_ = run_.config.batch_schedule == "in-turn" && where == "auto" && num_threads() > 1;
-  sampler_->draw_with(drawing.make, draws_together_);
-  reorder_drawing_ = drawing.reorder;
-  run_.notes.emplace_back(draws_together_ ? "neighbours are drawn on the device and the host together"
-                                          : "neighbours are drawn on the device");
-}
-
 // --deterministic must not depend on how much memory this machine has.
 void BatchSession::choose_evaluation(bool embeddings) {
   const KindTables* kinds = inputs_->kinds();
@@ -257,21 +229,6 @@ void BatchSession::choose_evaluation(bool embeddings) {
   if (whole->bytes() + scorer->device_bytes(true) > room) return;
   whole_ = std::move(whole);
   scorer_ = std::move(scorer);
-}
-
-// Samples of a group may take a quarter of the memory that is left on the host. Which batches are
-// sampled together does not change them, so the results do not depend on this.
-void BatchSession::choose_group() {
-  if (run_.config.batch_schedule != "in-turn" || sampler_->layers() == 0) return;
-  const int64_t bound =
-      device_->on_host() ? memory_limit() : host_bound(run_.config, true).bytes - run_.config.program_bytes;
-  const int64_t room = (bound - total_bytes(host_memory())) / 4;
-  const int64_t fit = room / std::max<int64_t>(1, sample_bytes() + sample_bytes() / 4);
-  const int64_t batches = batch_order(part_).num_batches();
-  const int64_t most = batches * std::min<int64_t>(kGroupEpochs, std::max(1, run_.config.epochs));
-  run_.config.loader.group = std::clamp<int64_t>(fit, 1, std::max<int64_t>(1, most));
-  run_.notes.push_back(fmt::format("{} are sampled before the first of them is computed",
-                                   counted(run_.config.loader.group, "batch", "batches")));
 }
 
 // Returns the bytes that a look-ahead of so many batches takes on the host: samples, tables of
@@ -327,7 +284,9 @@ std::vector<MemoryItem> BatchSession::device_memory() const {
   const int batches = run_.config.loader.in_flight + 1;
   items.push_back({"optimiser state and gradients", learner_->optimizer_bytes() + learner_->parameter_bytes()});
   if (const int64_t tracks = learner_->tracks(); tracks > 0)
-    items.push_back({fmt::format("weights of {} tracks", tracks), learner_->track_bytes()});
+    items.push_back({host_share_ ? fmt::format("weights and gradients of {} tracks", tracks)
+                                 : fmt::format("weights of {} tracks", tracks),
+                     learner_->track_bytes() + track_gradients()});
   if (device_features_ != nullptr && learned_ == nullptr) items.push_back({"features", run_.dataset.features.bytes()});
   if (const KindTables* kinds = inputs_->kinds(); kinds != nullptr && kinds->resident())
     items.push_back({"features", stored_features()});
@@ -370,6 +329,7 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
   if (learner_->tracks() > 0)
     items.push_back({fmt::format("weights and gradients of {} tracks", learner_->tracks()),
                      learner_->track_bytes() + track_gradients()});
+  if (host_share_) items.push_back({"batches of the host (weights, gradients, arena, features)", shared_bytes()});
   if (!device_->on_host()) {
     // Rows of several kinds that the host gathers are copied to page-locked memory.
     const bool gathers = inputs_->kinds() != nullptr && !inputs_->kinds()->resident();

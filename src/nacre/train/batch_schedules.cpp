@@ -21,6 +21,8 @@ struct RunSchedule {
 };
 
 constexpr RunSchedule kSchedules[] = {
+    {"daha", Needs::any, "auto", nullptr, nullptr, false},
+    {"bytegnn", Needs::gpu, "auto", nullptr, nullptr, false},
     {"salient", Needs::gpu, "host", "host", "copy", false},
     {"cpu-sample", Needs::gpu, "host", "host", "copy", true},
     {"all-gpu", Needs::gpu, "device", nullptr, nullptr, true},
@@ -36,6 +38,8 @@ const RunSchedule* find(const std::string& name) {
 
 }  // namespace
 
+bool places_batches(const std::string& name) { return name == "daha" || name == "bytegnn"; }
+
 bool can_follow(const std::string& name, bool gpu) {
   const RunSchedule* schedule = find(name);
   return schedule != nullptr && schedule->needs != (gpu ? Needs::host : Needs::gpu);
@@ -47,8 +51,8 @@ void check_batch_schedule(const RunConfig& config, bool gpu) {
   const RunSchedule* schedule = find(name);
   const std::string option = "--schedule " + name;
   if (schedule == nullptr)
-    throw UserError(option, "divides batches between the host and a GPU, which runs cannot do yet",
-                    "use nacre plan to see it; runs follow salient, cpu-sample, all-gpu, in-turn or cpu-only");
+    throw UserError(option, "is not the name of a schedule",
+                    "choose auto, daha, bytegnn, salient, cpu-sample, all-gpu, in-turn or cpu-only");
   if (config.ranks.several()) throw UserError(option, "is for one device", "leave it out, or leave out --devices");
   if (schedule->needs == Needs::gpu && !gpu)
     throw UserError(option, "needs a GPU, but the run is on the CPU", "add --device cuda, or use in-turn or cpu-only");
@@ -57,6 +61,17 @@ void check_batch_schedule(const RunConfig& config, bool gpu) {
   if (schedule->features_on != nullptr && config.load.features_file == "learned")
     throw UserError(option, "sends features to the GPU, but learned features are weights, which are always there",
                     "use all-gpu or in-turn");
+  if (places_batches(name)) {
+    const bool learned = config.load.features_file == "learned";
+    if (learned || !config.model.kinds.empty())
+      throw UserError(option, "needs one table of features that are given, because host and GPU both look them up",
+                      "use in-turn");
+    if (config.host_budget > 0)
+      throw UserError(option, "needs features in memory", "leave out --host-budget, or leave out --schedule");
+    if (config.features.locality != "off")
+      throw UserError(option, "says who draws each batch, but --locality draws all of them on the host",
+                      "leave one of the two out");
+  }
   if (name == "in-turn" && config.features.locality == "auto")
     throw UserError(option, "draws samples long before the times are known that --locality auto follows",
                     "give --locality a number, or leave it out");

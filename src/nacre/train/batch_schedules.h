@@ -18,6 +18,10 @@ void check_batch_schedule(const RunConfig& config, bool gpu);
 // Returns whether a run on such a device can follow the schedule of this name.
 bool can_follow(const std::string& name, bool gpu);
 
+// Returns whether the schedule of this name says for each batch where it is drawn and computed
+// (BatchPlaces).
+bool places_batches(const std::string& name);
+
 // Returns whether the schedule of `config` settles the option, which must then not be given beside
 // it.
 bool settles(const RunConfig& config, const std::string& option);

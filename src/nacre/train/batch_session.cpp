@@ -19,6 +19,7 @@
 #include "nacre/train/feature_tiers.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/near_sampling.h"
+#include "nacre/train/placed_batches.h"
 #include "nacre/train/room.h"
 #include "nacre/train/stale_steps.h"
 
@@ -128,6 +129,7 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
   if (needs.training) {
     learner_->optimize_with(run_.config.optimizer, tracks_of(run_.config));
     make_plans(needs);
+    share_with_host(all_rows, whole);
     if (tier_) use_disk(needs.evaluation);
     if (!device_->on_host()) place_features();
     prefer_near_rows(needs);
@@ -161,7 +163,7 @@ void BatchSession::check_staleness() {
     throw UserError("--staleness",
                     fmt::format("{} is too much for epochs of {}", asked, counted(batches, "batch", "batches")),
                     "give a smaller number, or use a smaller --batch-size");
-  if (!device_->on_host())
+  if (!device_->on_host() && !places_batches(run_.config.batch_schedule))
     run_.notes.emplace_back("--staleness saves no time on a GPU, where steps follow one another");
 }
 
@@ -305,6 +307,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   if (run_.config.ranks.several() && request.plan == "auto") request.deterministic = true;
   planning_ = plan_batches(dfg_, blocks, device_->backend(), request);
   trial_memory_.clear();
+  choose_places();
   runner_ = std::make_unique<BlockRunner>(planning_.plan, device_->backend());
   count_batches(trials);
   if (!device_->on_host()) kernel_trials_ = {trials.front(), short_batch()};
@@ -367,25 +370,30 @@ void BatchSession::bind_gradients() {
                          learned_,
                          learned_gradient_,
                          gradient_memory(),
+                         track_gradients() > 0,
                          device_features_,
                          store_.get(),
                          cache_.get(),
                          weights_.get()};
   computer_ = device_->make_batch_computer(parts);
+  place_on_host(parts);
   computer_->ask_for_kernels(kernel_trials_);
   kernel_trials_.clear();
   learner_->start(gradients);
-  if (device_->on_host() && learner_->tracks() > 0)
-    stale_ = std::make_unique<StaleSteps>(*learner_, *device_->backend(), gradient_memory());
+  if (track_gradients() > 0)
+    stale_ = std::make_unique<StaleSteps>(*learner_, *device_->backend(), gradient_memory(), placed_batches_);
 }
 
-// Returns where the gradients lie that the optimiser reads, and on the host those of every track.
+// Returns where the gradients lie that the optimiser reads, and those of every track.
 GradientMemory BatchSession::gradient_memory() const {
   return {static_cast<char*>(gradient_memory_.get()), learner_->parameter_bytes()};
 }
 
-// Returns the bytes of the gradients of all tracks. On a device, batches compute one after another.
-int64_t BatchSession::track_gradients() const { return device_->on_host() ? learner_->track_bytes() : 0; }
+// Returns the bytes of the gradients of all tracks. If only a device computes batches, they compute
+// one after another and share their gradients.
+int64_t BatchSession::track_gradients() const {
+  return device_->on_host() || host_share_ ? learner_->track_bytes() : 0;
+}
 
 // Returns the features that the loader looks up. Rows without columns are not looked up: learned
 // rows change with every step and are looked up when it is the batch's turn, a device looks up rows
@@ -411,10 +419,8 @@ void BatchSession::load_with(const LoaderOptions& options) {
     cache_->reorder(batch_order(part_));
     features.samples = cache_.get();
   }
-  LoaderOptions loading = run_.config.loader;
-  if (stale_) loading.kept = static_cast<int>(learner_->tracks()) - 1;
   loader_ = std::make_unique<BatchLoader>(
-      *sampler_, batch_order(part_), features, *sink_, loading,
+      *sampler_, batch_order(part_), features, *sink_, loading_options(),
       [this](const Sample& sample, const SampleKey& key) { return computer_->prepare(sample, key); });
 }
 

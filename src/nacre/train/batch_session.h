@@ -28,6 +28,8 @@ namespace nacre {
 class CachedBatches;
 struct CacheForecast;
 class FeatureStore;
+class HostShare;
+class PlacedBatches;
 struct FeatureTiers;
 struct JudgedPlacement;
 class NearSampling;
@@ -42,6 +44,15 @@ struct BatchRankParts {
   std::shared_ptr<const RunDevice> device;
   BatchPart part;   // the batches that this rank computes
   int sharing = 1;  // ranks of this process whose values lie in the same memory
+};
+
+// Where the batches of a run were drawn and computed so far.
+struct ScheduleReport {
+  BatchPlaces places;  // empty if no schedule places batches
+  int64_t drawn_on_device = 0, drawn_on_host = 0;
+  int64_t computed_on_device = 0, computed_on_host = 0;
+  double host_seconds = 0;     // seconds of the batches that the host computed beside a device
+  double predicted_epoch = 0;  // predicted seconds of an epoch; 0: unknown
 };
 
 // The gradients of a step in the memory of the back end: one number for each element of the
@@ -143,6 +154,9 @@ class BatchSession : public VertexModel {
   // Returns how busy each resource was. The figures mean something only if the run computes on a
   // GPU and one loader has loaded all batches from the first step on.
   ResourceUse resource_use();
+  // Returns where batches were drawn and computed so far. On the host alone, all are batches of the
+  // device of the run.
+  ScheduleReport schedule_report() const;
   // From the next epoch on, batches are loaded with these options.
   void load_with(const LoaderOptions& options);
   // Returns `count` batches with a key of their own; they are the same every time.
@@ -174,6 +188,14 @@ class BatchSession : public VertexModel {
   GradientMemory gradient_memory() const;
   Batch take_batch();
   void compute(Batch& batch, int64_t step, PreparedBatch::Finish finish);
+  // defined in placed_session.cpp
+  void choose_places();
+  void share_with_host(const Dfg& all_rows, const Blocks& whole);
+  int64_t shared_bytes() const;
+  void place_on_host(const BatchParts& parts);
+  void sample_on_device();
+  void choose_group();
+  LoaderOptions loading_options() const;
   // defined in batch_memory.cpp
   void count_batches(const std::vector<Sample>& trials);
   void count_batch(const Sample& sample);
@@ -192,9 +214,7 @@ class BatchSession : public VertexModel {
   LoaderFeatures loaded_features() const;
   RowReads rows_read_since(const RowReads& told) const;
   void choose_prefetch();
-  void sample_on_device();
   void choose_evaluation(bool embeddings);
-  void choose_group();
   int64_t sample_bytes() const { return largest_.blocks + largest_.ids; }
   int64_t available_bytes() const;
   std::vector<MemoryItem> device_memory() const;
@@ -230,7 +250,12 @@ class BatchSession : public VertexModel {
                                                   // far
   std::shared_ptr<void> gradient_memory_;
   std::unique_ptr<BlockRunner> runner_;
+  // What the host computes some batches with, beside a device; null if it computes none of them, or
+  // if it is the device of the run.
+  std::unique_ptr<HostShare> host_share_;
+  int64_t host_arena_ = 0;                   // most bytes of an arena of host_share_
   std::unique_ptr<BatchComputer> computer_;  // made by start()
+  PlacedBatches* placed_batches_ = nullptr;  // computer_ if there is a host_share_
   std::unique_ptr<FeatureSink> sink_;
   std::unique_ptr<DiskTier> tier_;  // null: features are in memory
   DiskCounters told_disk_reads_;    // reads that take_disk_reads() has returned so far

@@ -127,10 +127,15 @@ class DeviceBatches : public BatchComputer {
 
   Device& main() { return device_.context()->device(); }
 
-  // Returns where a batch finds the weights: on its track, if there are tracks.
+  // Returns where a batch finds the weights, and writes gradients: on its track, if there are
+  // tracks.
   BlockRunner::Places places_of(const SampleKey& key) const {
     if (parts_.learner.tracks() == 0) return {};
-    return [this, key](void* place) { return parts_.learner.on_track(place, static_cast<int64_t>(key.batch)); };
+    return [this, key](void* place) {
+      const auto number = static_cast<int64_t>(key.batch);
+      void* const at = parts_.learner.on_track(place, number);
+      return parts_.gradient_tracks ? parts_.gradients.on_track(at, number % parts_.learner.tracks()) : at;
+    };
   }
 
   // Prepares a batch. If it is not `of_the_run`, it has no turn among the batches whose rows are

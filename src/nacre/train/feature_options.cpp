@@ -93,8 +93,10 @@ void check_cache(const RunConfig& config) {
     throw UserError("--cache",
                     "lookahead does not work together with --locality, for which the same rows stay in device memory",
                     "leave one of the two out");
-  if (config.batch_schedule == "in-turn")
-    throw UserError("--cache", "lookahead draws samples ahead by itself, and --schedule in-turn draws them in groups",
+  const std::string& schedule = config.batch_schedule;
+  if (schedule == "in-turn" || schedule == "daha" || schedule == "bytegnn")
+    throw UserError("--cache",
+                    "lookahead draws samples ahead by itself, and --schedule " + schedule + " says who draws them when",
                     "leave one of the two out");
 }
 

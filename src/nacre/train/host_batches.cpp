@@ -56,7 +56,8 @@ class HostBatches : public BatchComputer {
   // Returns where batch `number` of an epoch finds the weights or gradients at `place`.
   void* on_track(void* place, int64_t number) const {
     if (!has_tracks()) return place;
-    return parts_.gradients.on_track(parts_.learner.on_track(place, number), number % parts_.learner.tracks());
+    void* const at = parts_.learner.on_track(place, number);
+    return parts_.gradient_tracks ? parts_.gradients.on_track(at, number % parts_.learner.tracks()) : at;
   }
 
   void run(const Batch& batch, HostBatch& own, int64_t step) {

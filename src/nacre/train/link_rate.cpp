@@ -11,8 +11,8 @@ namespace nacre {
 namespace {
 
 constexpr int kTimes = 10;
-constexpr int64_t kMostBytes = int64_t{64} << 20;  // the most bytes of rows that are exchanged
-constexpr int64_t kWidest = 64;                    // the most elements of a row that is exchanged
+constexpr int64_t kMostSent = int64_t{64} << 20;  // the most bytes of rows that are exchanged
+constexpr int64_t kWidest = 64;                   // the most elements of a row that is exchanged
 constexpr int64_t kFewestBytes = int64_t{1} << 18;
 
 }  // namespace
@@ -22,7 +22,7 @@ double measure_link(RankLinks& links, const LocalGraph& local, Backend& backend)
   // All ranks must send rows of the same size, so the size depends on the whole graph and not on a
   // rank's part.
   const int64_t most_rows = std::max<int64_t>(1, links.total_rows(Space::vertex(0)));
-  const int64_t width = std::clamp<int64_t>(kMostBytes / (most_rows * 4), 1, kWidest);
+  const int64_t width = std::clamp<int64_t>(kMostSent / (most_rows * 4), 1, kWidest);
   const int64_t rows = local.num_own() + local.num_halo();
   const std::shared_ptr<void> memory = backend.allocate(std::max<int64_t>(1, rows * width * 4));
   auto* values = static_cast<float*>(memory.get());

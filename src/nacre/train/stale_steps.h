@@ -1,6 +1,8 @@
-// StaleSteps: the steps of a run with bounded staleness on the host. Several batches compute beside
-// each other, each on its track (Learner); updates are applied in the order of the batches. What a
-// batch reads does not depend on how many of them compute at the same time.
+// StaleSteps: the steps of a run with bounded staleness in which the host computes batches. Several
+// batches compute beside each other, each on its track (Learner); updates are applied in the order
+// of the batches. What a batch reads does not depend on how many of them compute at the same time.
+// If a schedule places batches on a device and the host, those of the device are queued at once,
+// and those of the host compute beside them.
 #pragma once
 
 #include <deque>
@@ -10,14 +12,16 @@
 #include "nacre/schedule/batch_loader.h"
 #include "nacre/train/batch_computer.h"
 #include "nacre/train/learner.h"
+#include "nacre/train/placed_batches.h"
 
 namespace nacre {
 
 class StaleSteps {
  public:
-  // Both must outlive the steps.
-  StaleSteps(Learner& learner, Backend& backend, const GradientMemory& gradients)
-      : learner_(learner), backend_(backend), gradients_(gradients) {}
+  // All must outlive the steps. `placed` is null if no schedule places batches; all of them then
+  // compute beside each other.
+  StaleSteps(Learner& learner, Backend& backend, const GradientMemory& gradients, PlacedBatches* placed = nullptr)
+      : learner_(learner), backend_(backend), gradients_(gradients), placed_(placed) {}
 
   // Finishes steps until a track is free. Must be called before each batch is taken from the
   // loader.
@@ -32,12 +36,14 @@ class StaleSteps {
     Batch batch;
     double lr = 0;
     const void* loss = nullptr;
+    bool in_line = true;  // whether it is a task of line_
   };
   void finish_first();
 
   Learner& learner_;
   Backend& backend_;
   GradientMemory gradients_;
+  PlacedBatches* placed_;
   std::deque<std::shared_ptr<Flight>> flights_;
   TaskLine line_;
 };

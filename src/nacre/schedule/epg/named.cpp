@@ -16,9 +16,30 @@ constexpr const char* kPlanned = "daha";
 
 bool prepares(const EpgOperation& op) { return op.kind == EpgKind::sample || op.kind == EpgKind::gather; }
 
-AllPlacings every_placing(const ExecutionPlanGraph& graph) {
+// Returns whether a run can follow the placing (SchedulingOptions::whole_batches).
+bool is_whole(const ExecutionPlanGraph& graph, int batch, const Placing& placing) {
+  const int last = static_cast<int>(graph.devices.size()) - 1;
+  int computes = -1;
+  const std::vector<EpgOperation>& operations = graph.batches[batch][placing.way].operations;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const int device = placing.devices[i];
+    if (operations[i].kind == EpgKind::sample) continue;
+    if (operations[i].kind == EpgKind::gather && device != kHost) return false;
+    if (operations[i].kind == EpgKind::update && device != last) return false;
+    if (prepares(operations[i]) || operations[i].kind == EpgKind::update) continue;
+    if (computes >= 0 && device != computes) return false;
+    computes = device;
+  }
+  return true;
+}
+
+AllPlacings every_placing(const ExecutionPlanGraph& graph, const SchedulingOptions& options) {
   AllPlacings all;
-  for (int b = 0; b < graph.num_batches(); ++b) all.push_back(all_placings(graph, b));
+  for (int b = 0; b < graph.num_batches(); ++b) {
+    all.push_back(all_placings(graph, b));
+    if (options.whole_batches) std::erase_if(all.back(), [&](const Placing& p) { return !is_whole(graph, b, p); });
+    NACRE_CHECK(!all.back().empty(), "a batch of an EPG cannot be placed");
+  }
   return all;
 }
 
@@ -236,13 +257,13 @@ std::vector<ScheduleName> schedule_names() {
 NamedSchedule make_schedule(const ExecutionPlanGraph& graph, const std::string& name,
                             const SchedulingOptions& options) {
   graph.validate();
-  return fastest(graph, every_placing(graph), name, options);
+  return fastest(graph, every_placing(graph, options), name, options);
 }
 
 // The schedule `daha` becomes the fastest one of all, so it is never slower than the others.
 ScheduleComparison compare_schedules(const ExecutionPlanGraph& graph, const SchedulingOptions& options) {
   graph.validate();
-  const AllPlacings all = every_placing(graph);
+  const AllPlacings all = every_placing(graph, options);
   ScheduleComparison comparison;
   for (const ScheduleName& known : schedule_names()) {
     NamedSchedule schedule = fastest(graph, all, known.name, options);

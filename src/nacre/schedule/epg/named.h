@@ -30,6 +30,9 @@ struct SchedulingOptions {
   // Sampling is shared out so that it takes at most 1 + epsilon times the least time
   // (share_jobs()).
   double epsilon = 0.05;
+  // Whether only placings are used that a run can follow: the rows of a batch are gathered on the
+  // host, its neural operations share a device, and updates are applied on the last device.
+  bool whole_batches = false;
 };
 
 // Returns the schedule of that name. If the EPG does not allow it (for example because there is no

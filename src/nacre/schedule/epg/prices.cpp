@@ -32,8 +32,8 @@ bool computes(const OperationCosts& costs, const std::string& device) {
 
 }  // namespace
 
-FittedPrices::FittedPrices(const OperationCosts& costs, std::vector<std::string> devices)
-    : costs_(costs), devices_(std::move(devices)) {}
+FittedPrices::FittedPrices(const OperationCosts& costs, std::vector<std::string> devices, bool in_plan)
+    : costs_(costs), devices_(std::move(devices)), in_plan_(in_plan) {}
 
 double FittedPrices::sampling(int device, const BatchShape& batch) const {
   const std::string& name = devices_[device];
@@ -50,7 +50,7 @@ double FittedPrices::kernels(const std::string& device, EpgKind kind, const Batc
   const bool ordered = std::any_of(costs_.all().begin(), costs_.all().end(), [&](const auto& entry) {
     return entry.first.device == device && entry.first.order == key.order;
   });
-  if (!ordered) key.order = "plan";
+  if (!ordered || in_plan_) key.order = "plan";
   return costs_.predict(key, size_of(batch.layers[layer]));
 }
 

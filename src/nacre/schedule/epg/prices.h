@@ -13,8 +13,10 @@ class FittedPrices : public EpgPrices {
  public:
   // `devices` are names of devices in `costs`, the host first. `costs` must outlive this object.
   // What the first transfer of a run takes longer than others is in no price, because schedules
-  // differ in the number of their transfers, but each of them has only one first transfer.
-  FittedPrices(const OperationCosts& costs, std::vector<std::string> devices);
+  // differ in the number of their transfers, but each of them has only one first transfer. If
+  // `in_plan` is set, the prices are those of the plans that runs have, whatever order a layer is
+  // asked for in.
+  FittedPrices(const OperationCosts& costs, std::vector<std::string> devices, bool in_plan = false);
 
   // Looking up the features includes preparing the batch and binding its kernels. Devices look up
   // no features yet.
@@ -27,6 +29,7 @@ class FittedPrices : public EpgPrices {
 
   const OperationCosts& costs_;
   std::vector<std::string> devices_;
+  bool in_plan_;
 };
 
 // BatchSeconds holds the seconds that the stages of one batch take in the plan of the run.
