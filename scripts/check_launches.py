@@ -10,7 +10,7 @@ import tree
 
 HEAD = re.compile(r"__global__")
 WRITER = "src/nacre/kernel/cuda/params.cpp"
-# A launch by the device itself: its values come from a LaunchParams.
+# Matches a launch by the device itself, whose values come from a LaunchParams.
 LAUNCH = re.compile(r"\bdevice_?(?:\(\))?(?:->|\.)launch\(([^;]*);")
 ARGUMENTS = re.compile(r"\bLaunch" + r"Args\b")
 

@@ -354,8 +354,8 @@ ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("sour
 
 
 def from_table(table: Any) -> Source:
-    """Takes a table that has a row for each edge. The ends of the edges are in the columns source and
-    target, src and dst, or from and to; in other tables, they are in the first two columns. The
+    """Takes a table that has a row for each edge. The ends of the edges are in the columns source
+    and target, src and dst, or from and to; in other tables, they are in the first two columns. The
     columns weight and type are used, too. Ids that are not numbers from 0 on are numbered in the
     order in which they appear."""
     columns = _columns(table)
