@@ -240,7 +240,41 @@ TEST_P(GpuVariantsOnTheDevice, AreRightIfThePlanNamesThePlainest) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GpuVariantsOnTheDevice, testing::Values("gcn_weighted", "sage_lstm", "rgcn"),
+// Whatever limits a plan names, rows are cut and products computed without an error.
+TEST_P(GpuVariantsOnTheDevice, AreRightWithAnyLimits) {
+  const Dfg dfg = training_dfg(GetParam(), blocks_, 10);
+  const DeviceTraits traits = device();
+  for (const char* end : {"dst", "src"}) {
+    const PlanOptions how = summing(dfg, blocks_, end, traits);
+    Plan plan = make_plan(dfg, blocks_, how, {.validate = true, .device = &traits});
+    for (const int64_t limit : {1, 13, 45}) {
+      SCOPED_TRACE(testing::Message() << end << " " << limit);
+      int named = 0;
+      for (Kernel& kernel : plan.kernels) {
+        for (VariantChoice& v : kernel.variants) {
+          if (v.decision == "rows at a time") v.variant = "some";
+          const LimitKind* kind = limit_kind(v.decision, v.variant);
+          if (kind == nullptr) continue;
+          v.limit = std::clamp(limit, kind->least, kind->most);
+          ++named;
+        }
+      }
+      EXPECT_GT(named, 0);
+      expect_right(plan, dfg);
+      for (size_t k = 0; k < plan.kernels.size(); ++k) {
+        for (const VariantChoice& v : plan.kernels[k].variants) {
+          const auto& bound = bound_.kernels[k].variants;
+          const auto now =
+              std::find_if(bound.begin(), bound.end(), [&](const auto& b) { return b.decision == v.decision; });
+          ASSERT_NE(now, bound.end()) << v.decision;
+          EXPECT_EQ(now->limit, v.limit) << v.decision;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GpuVariantsOnTheDevice, testing::Values("gcn_weighted", "sage_lstm", "rgcn", "gat"),
                          [](const auto& model) { return model.param; });
 
 }  // namespace

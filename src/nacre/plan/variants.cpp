@@ -160,13 +160,15 @@ void decide_typed(const PlannedKernel& k, const DeviceTraits& device, Decisions&
 }
 
 void decide_product(const PlannedKernel& k, const DeviceTraits& device, Decisions& made) {
-  const ProductFacts facts = product_facts(k, device);
-  if (k.kernel.kind == KernelKind::matmul &&
-      made.way<ProductWay>(product_variants(), facts) == ProductWay::own_kernel) {
-    made.add(product_block_variants(), facts);
-    return;
+  // A weight gradient sums over all rows at once.
+  if (k.kernel.kind == KernelKind::matmul) {
+    const ProductFacts facts = product_facts(k, device);
+    if (made.way<ProductWay>(product_variants(), facts) == ProductWay::own_kernel) {
+      made.add(product_block_variants(), facts);
+      return;
+    }
+    made.add(product_run_variants(), facts);
   }
-  made.add(product_run_variants(), facts);
   made.add(algorithm_variants(), algorithm_facts(k.kernel.kind));
 }
 

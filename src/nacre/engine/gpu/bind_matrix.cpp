@@ -92,15 +92,19 @@ bool over_padding(const GpuKernel& g, const LibraryProduct& p, const GemmShape& 
 
 void add_steps(const GpuKernel& g, StepList& steps) {
   const Kernel& k = g.kernel;
-  const ProductFacts facts = product_facts(g.planned(), g.context.traits());
   const bool gradient = k.kind == KernelKind::weight_grad;
+  ProductFacts facts;
+  if (!gradient) facts = product_facts(g.planned(), g.context.traits());
   if (!gradient && g.variant<ProductWay>(product_variants(), facts) == ProductWay::own_kernel)
     return add_own_product(g, facts, steps);
   const Factors f = factors_of(k);
   const LibraryProduct p = library_product(g.planned());
   const GemmShape whole = product_shape(g, p);
-  const auto run = g.take<ProductRun>(product_run_variants(), facts);
-  const int64_t most = run.way == ProductRun::all_rows ? facts.rows : std::min(facts.rows, run.limit);
+  int64_t most = whole.m;
+  if (!gradient) {
+    const auto run = g.take<ProductRun>(product_run_variants(), facts);
+    if (run.way == ProductRun::some_rows) most = std::min(whole.m, run.limit);
+  }
   steps.time_products(product_timing(g));
   const int64_t a_rows = gradient ? g.rows(f.left) : most;
   const int64_t b_rows = gradient ? g.rows(f.right) : p.narrow ? g.node(f.right).type.dims[0] : 0;

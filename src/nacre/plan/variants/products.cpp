@@ -117,9 +117,7 @@ LibraryProduct library_product(const PlannedKernel& k) {
 ProductFacts product_facts(const PlannedKernel& k, const DeviceTraits& device) {
   ProductFacts f;
   f.columns = k.width(k.kernel.root);
-  f.weight_grad = k.kernel.kind == KernelKind::weight_grad;
-  f.rows = f.weight_grad ? k.width(operands<WeightGradOperands>(k.kernel).x) : k.rows(k.kernel.root);
-  if (f.weight_grad) return f;
+  f.rows = k.rows(k.kernel.root);
   f.row_bytes = workspace_row(k);
   if (joined_products(device).rows == 0) return f;
   f.product = summed_products(k.plan, k.kernel);

@@ -23,9 +23,9 @@ struct ProductFacts {
   // What a kernel of our own computes. The tail stores the product's result if the plan does.
   SummedProducts product;
   bool library_does_tail = false;  // the library computes the whole tail together with the product
-  bool weight_grad = false;        // the kernel is a weight_grad
   int64_t row_bytes = 0;           // bytes of workspace that a row of the library's product takes
 };
+// Returns the facts of a matmul.
 ProductFacts product_facts(const PlannedKernel& k, const DeviceTraits& device);
 
 // The decision `product`: one kernel of our own computes the product and its tail, or the library
