@@ -191,7 +191,9 @@ void run_sum(const GpuBench& c, const Dataset& data, const RunDevice& device, co
   dfg.set_output("y", op(Op::index_add, {message}, Attr::dst));
   PlanOptions options;
   options.hoist = false;
-  Executor executor(make_plan(dfg, blocks, options), blocks, device.backend());
+  const DeviceTraits traits = device.backend()->traits();
+  const Plan plan = make_plan(dfg, blocks, options, {.device = &traits, .variants = false});
+  Executor executor(plan, blocks, device.backend());
   std::map<std::string, std::shared_ptr<void>> leaves;
   for (const char* name : {"x", "w"}) {
     if (dfg.find_leaf(name) < 0) continue;

@@ -256,6 +256,7 @@ Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& pr
   e.sites = find_sites(prepare_dfg(e.written, planned.blocks(), e.plan.options), planned.blocks().cover_layers());
   for (const MemoryItem& item : session.memory()) e.memory.emplace_back(item.what, static_cast<double>(item.bytes));
   e.peak = live_at_peak(e.plan, planned.blocks());
+  e.narrow = report_narrow(e.plan, planned.blocks());
   e.dropped = session.planning().dropped;
   e.candidates = planned.candidates(profile.model, profile.cache_bytes, c.budget);
   if (e.source != "searched") {

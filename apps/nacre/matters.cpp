@@ -57,6 +57,10 @@ bool searched(const S& s) { return s.config->plan == "auto" && !s.config->determ
 bool plan_is(const S& s, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return s.config->plan == name; });
 }
+// Returns whether a device of the run may store values as bf16.
+bool may_store_bf16(const S& s) {
+  return s.gpu && (s.precision.find("bf16") != std::string::npos || s.precision == kAutomaticPrecision);
+}
 bool by_search_or_rules(const S& s) { return plan_is(s, {"auto", "off"}); }
 bool leaves_out(const S& s, std::initializer_list<const char*> passes) {
   return std::any_of(passes.begin(), passes.end(),
@@ -296,6 +300,10 @@ Rules rules_of_other_parts() {
        "choose_variants runs on GPUs only",
        "leave it out, or use --device cuda"},
       {{"--disable-pass"},
+       [](const S& s) { return leaves_out(s, {"store_as_bf16"}) && !may_store_bf16(s); },
+       "store_as_bf16 runs on GPUs with --precision bf16 only",
+       "leave it out, or add --device cuda --precision bf16"},
+      {{"--disable-pass"},
        [](const S& s) { return leaves_out(s, {"choose_early_rows"}) && !(several(s) && !in_batches(s)); },
        "choose_early_rows runs on several devices only, on the whole graph",
        "leave it out, or add --devices"},
@@ -352,6 +360,7 @@ Situation situation_of(const RunConfig& config) {
   Situation s;
   s.config = &config;
   s.models = {config.model.model};
+  s.precision = config.precision;
   s.gpu = config.ranks.several() ? any_gpu(rank_devices(config)) : choose_device(config.device, config.precision).gpu;
   s.data = glance_at(config);
   return s;

@@ -18,6 +18,7 @@ struct Situation {
   const RunConfig* config = nullptr;
   std::vector<std::string> models;  // several if a benchmark compares them
   bool gpu = false;
+  std::string precision;  // as in RunConfig, also for a GPU that is not there
   bool launched = false;  // whether MPI has started several processes
   // Whether MPI has started several processes whose devices --devices does not name.
   bool processes = false;

@@ -244,6 +244,16 @@ RunConfig session_config(const PlanCommand& c) {
   return config;
 }
 
+// Returns the situation of the command; `config` is the result of session_config().
+Situation plan_situation(const PlanCommand& c, const RunConfig& config) {
+  Situation situation = situation_of(config);
+  if (c.config.device == kTypical) {
+    situation.gpu = true;
+    situation.precision = c.config.precision;
+  }
+  return situation;
+}
+
 // Returns the details, for readers who know what a kernel is.
 std::string details_text(const Shown& shown, const Planned& planned) {
   const Summary& s = shown.summary;
@@ -288,8 +298,7 @@ void run_plan(PlanCommand& c, const Command& command) {
   RunConfig config = session_config(c);
   apply_execution(config);
   check(c, command);
-  Situation situation = situation_of(config);
-  situation.gpu = situation.gpu || c.config.device == kTypical;
+  const Situation situation = plan_situation(c, config);
   refuse_idle(command, situation);
   if (c.bill) return show_estimate(config, c.json);
   MemoryAccount account(config, {});
@@ -405,8 +414,7 @@ PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& da
   check(*c, command);
   config.data = data.spec;
   config.load = data.load;
-  Situation situation = situation_of(config);
-  situation.gpu = situation.gpu || c->config.device == kTypical;
+  const Situation situation = plan_situation(*c, config);
   refuse_idle(command, with_data(situation, data.dataset));
   Planned planned(data.dataset, config, true);
   for (const std::string& note : planned.model().notes()) log_note(note);

@@ -123,6 +123,8 @@ std::vector<Candidate> Planned::candidates(const CostModel& model, int64_t cache
   how.epochs = static_cast<double>(std::max<int64_t>(1, model_->config().epochs * model_->steps_per_epoch()));
   how.budget_seconds = budget;
   how.measure = [&](const Plan& plan, size_t kernel) { return timer(plan, kernel); };
+  const DeviceTraits device = backend->traits();
+  how.device = &device;
   PlanOptions base;
   base.hoist = batches_ == nullptr;
   return search_plan(written(), *blocks_, base, how).candidates;

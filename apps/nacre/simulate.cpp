@@ -143,6 +143,7 @@ void check(const SimulateCommand& c, const Command& command, const Hardware& har
   Situation situation;
   situation.config = &c.config;
   situation.models = {c.config.model.model};
+  situation.precision = c.config.precision;
   situation.gpu = gpu;
   situation.data = glance_at(c.config);
   refuse_idle(command, situation);

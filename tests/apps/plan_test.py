@@ -183,6 +183,7 @@ class Plans(PlanTest):
             for name in GPU_PASSES:
                 self.refused(command, *TWIN, "--disable-pass", name, says="on GPUs only")
             self.refused(command, *TWIN, "--disable-pass", "choose_early_rows", says="on several devices only")
+            self.refused(command, *TWIN, "--disable-pass", "store_as_bf16", says="with --precision bf16 only")
             for plan, name in (("vertex", "swap_indexing"), ("tensor", "sink_tails"), ("edge", "join_products"),
                                ("dst-id=1", "join_products")):
                 self.refused(command, *TWIN, "--plan", plan, "--disable-pass", name, says="--disable-pass")
@@ -192,6 +193,34 @@ class Plans(PlanTest):
         self.refused("train", *TWIN, *SMALL, "--plan", "plan.json", "--disable-pass", "sink_tails",
                      says="is settled by the plan file")
         self.ok("plan", *TWIN, *SMALL, "--device", "cuda:typical", "--disable-pass", ",".join(GPU_PASSES))
+        self.refused("plan", *TWIN, *SMALL, "--device", "cuda:typical", "--precision", "tf32", "--disable-pass",
+                     "store_as_bf16", says="with --precision bf16 only")
+
+    def test_values_stored_as_bf16(self):
+        gpu = ("plan", *TWIN, "--model", "gcn", "--layers", 3, "--hidden", 64, "--device", "cuda:typical")
+        bf16 = (*gpu, "--precision", "bf16")
+        text = self.ok(*bf16, "-v", "-o", "bf16.json").out
+        values = json.loads(self.read("bf16.json"))["bf16"]
+        self.assertGreater(len(values), 3)
+        self.assertRegex(text, rf"stored as bf16: {len(values)} values in .* instead of .*; at its peak, a step has .* instead")
+        for value in values:
+            self.assertRegex(text, rf"(?m)^  %{value} \w+ v\d\[64\]  ")
+        again = self.ok(*bf16, "--plan", "bf16.json", "--json")
+        self.assertEqual(json.loads(again.out)["bf16"], values)
+        self.assertNotIn("bf16.json: ", again.err)
+        wide = self.ok(*gpu, "--precision", "tf32", "--plan", "bf16.json", "-o", "tf32.json")
+        self.assertIn(f"bf16.json: was made for --precision bf16; the {len(values)} values", wide.out + wide.err)
+        self.assertNotIn("bf16", json.loads(self.read("tf32.json")))
+        self.assertNotIn("stored as bf16", self.ok(*gpu, "-v").out)
+        narrow = self.ok(*bf16, "--plan", "tf32.json", "-o", "made.json")
+        self.assertIn("tf32.json: was made for another precision; by the rules", narrow.out + narrow.err)
+        self.assertEqual(json.loads(self.read("made.json"))["bf16"], values)
+        plan = json.loads(self.read("bf16.json"))
+        self.write("fewer.json", json.dumps({**plan, "bf16": values[1:]}).encode())
+        self.assertEqual(json.loads(self.ok(*bf16, "--plan", "fewer.json", "--json").out)["bf16"], values[1:])
+        self.write("more.json", json.dumps({**plan, "bf16": [0, *values]}).encode())
+        self.refused(*bf16, "--plan", "more.json", says="stores %0 as bf16, but it")
+        self.assertNotIn("bf16", json.loads(self.ok(*bf16, "--disable-pass", "store_as_bf16", "--json").out))
 
     def test_planning_stops_after_a_pass(self):
         for name in (*PASSES, *GPU_PASSES, *NEEDED_PASSES):

@@ -37,7 +37,9 @@ class Sources {
         });
     options_.precision = precision;
     const auto context = std::make_shared<GpuContext>(loader, std::make_shared<GraphViews>(), options_);
-    Executor executor(make_plan(dfg, blocks, options), blocks, make_gpu_backend(context));
+    const DeviceTraits traits = context->traits();
+    const Plan plan = make_plan(dfg, blocks, options, {.device = &traits, .variants = false});
+    Executor executor(plan, blocks, make_gpu_backend(context));
     for (const Node& node : executor.plan().dfg.nodes()) {
       if (node.op == Op::input || node.op == Op::param) executor.bind(node.name, context->allocate(16).get());
     }

@@ -282,7 +282,8 @@ TEST_P(GpuBatches, NeedTheKernelsOfTheFirst) {
   PlanOptions base;
   base.hoist = false;
   base.join_products = joined_products(backend->traits());
-  BlockRunner runner(make_plan(dfg, trial, base), backend);
+  const DeviceTraits traits = backend->traits();
+  BlockRunner runner(make_plan(dfg, trial, base, {.device = &traits, .variants = false}), backend);
   std::map<std::string, int64_t> room;
   for (const Node& node : runner.plan().dfg.nodes()) {
     if (node.op == Op::input) room[node.name] = 16;

@@ -294,9 +294,12 @@ TEST(RankPlans, Bf16RowsTravel) {
         if (r < narrow) gpu.precision = GemmType::bf16;
         const auto backend =
             make_gpu_backend(std::make_shared<GpuContext>(compilers[r], std::make_shared<GraphViews>(), gpu));
-        Plan plan = make_plan(input.dfg, blocks, {.halo_rows = {rows, {}}}, {.validate = true});
+        const DeviceTraits device = backend->traits();
+        const PassControl control = {.validate = true, .device = &device, .variants = false};
+        Plan plan = make_plan(input.dfg, blocks, {.halo_rows = {rows, {}}}, control);
+        EXPECT_EQ(plan.narrow.empty(), r >= narrow);
         const RankPart part{blocks, *local, reversed.get()};
-        agree_on_rows(plan, *backend, part, communicator);
+        agree_on_rows(plan, part, communicator);
         const int64_t planned = received_bytes(plan, part);
         BoundPlan bound(std::move(plan), blocks, bindings, backend, {});
         const int64_t before = communicator.counters().exchange.bytes_received;

@@ -148,5 +148,16 @@ TEST_F(Policy, CachedPlansThatDivideTheEdgesAreIgnoredWithoutRoom) {
   EXPECT_EQ(source, "cached");
 }
 
+// What is fastest with values stored as bf16 need not be fastest with values of f32.
+TEST_F(Policy, EveryPrecisionHasPlansOfItsOwnInTheCache) {
+  for (const GemmType products : {GemmType::f32, GemmType::tf32, GemmType::bf16}) {
+    for (const char* source : {"searched", "cached"}) {
+      const PlanAnswer made = answer(Blocks::full(graph_, 2), {.plan = "auto"}, true, large_gpu(products));
+      EXPECT_EQ(made.source, source) << static_cast<int>(products);
+      EXPECT_EQ(made.plan.narrow.empty(), products != GemmType::bf16);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nacre::test

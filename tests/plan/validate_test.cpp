@@ -57,6 +57,19 @@ TEST_F(ValidateTest, NoticesUndeclaredOperands) {
 TEST_F(ValidateTest, NoticesTablesThatDoNotMatch) {
   expect_caught("stored is short", [](Plan& p) { p.stored.pop_back(); });
   expect_caught("alias is short", [](Plan& p) { p.alias.pop_back(); });
+  expect_caught("narrow is short", [](Plan& p) { p.narrow.push_back(0); });
+  expect_caught("a value without memory is stored as bf16", [](Plan& p) {
+    p.narrow.assign(p.dfg, 0);
+    NodeRef i = 0;
+    while (p.stored[p.alias[i]] != 0) ++i;
+    p.narrow[i] = 1;
+  });
+  expect_caught("a program reads bf16 as f32", [](Plan& p) {
+    p.narrow.assign(p.dfg, 0);
+    for (const Kernel& k : p.kernels) {
+      if (!k.tail.operands.empty()) p.narrow[k.tail.operands[0]] = 1;
+    }
+  });
   expect_caught("alias out of range", [](Plan& p) { p.alias.back() = p.dfg.size(); });
   expect_caught("alias of an alias", [](Plan& p) {
     const size_t n = p.alias.size();

@@ -205,7 +205,9 @@ bool BoundPlan::borders_intact() const {
 
 Outputs run_plan(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                  const PlanOptions& options, int runs) {
-  BoundPlan bound(make_plan(dfg, blocks, options, {.validate = true}), blocks, bindings);
+  const DeviceTraits device = test_backend(std::make_shared<GraphViews>())->traits();
+  const Plan plan = make_plan(dfg, blocks, options, {.validate = true, .device = &device, .variants = false});
+  BoundPlan bound(plan, blocks, bindings);
   return run_plan(bound, bindings, step, runs);
 }
 

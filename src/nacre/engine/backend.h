@@ -41,8 +41,6 @@ class Backend {
   // Returns whether the first run of a kernel takes longer than later ones, for example because its
   // code is loaded then. Such a run must not be timed.
   virtual bool needs_warm_up() const = 0;
-  // Marks the values that the back end stores as bf16 (Plan::narrow).
-  virtual void narrow(Plan&) const {}
   // Returns what planning knows of the device that kernels run on.
   virtual DeviceTraits traits() const = 0;
   virtual KernelNeeds needs(const Executor& executor, const Kernel& kernel) = 0;

@@ -9,7 +9,6 @@ namespace nacre {
 
 BlockRunner::BlockRunner(Plan plan, std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {
   computes_once_ = std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& k) { return k.once; });
-  backend_->narrow(plan);
   plan_ = std::make_shared<const Plan>(std::move(plan));
 }
 

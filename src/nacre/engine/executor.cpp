@@ -10,6 +10,7 @@
 #include "nacre/base/trace.h"
 #include "nacre/engine/exchange_step.h"
 #include "nacre/plan/early_rows.h"
+#include "nacre/plan/narrow.h"
 #include "nacre/plan/overlap.h"
 
 namespace nacre {
@@ -45,16 +46,13 @@ Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<GraphViews> views)
     : Executor(std::move(plan), std::move(blocks), make_cpu_backend(std::move(views))) {}
 
 Executor::Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend, const ExecutorOptions& options)
-    : Executor(
-          [&] {
-            backend->narrow(plan);
-            return std::make_shared<const Plan>(std::move(plan));
-          }(),
-          std::move(blocks), backend, options) {}
+    : Executor(std::make_shared<const Plan>(std::move(plan)), std::move(blocks), std::move(backend), options) {}
 
 Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend,
                    const ExecutorOptions& options)
     : plan_(std::move(plan)), blocks_(std::move(blocks)), backend_(std::move(backend)), options_(options) {
+  NACRE_CHECK(plan_->narrow.empty() || stores_bf16(backend_->traits()),
+              "the plan stores values as bf16, and the back end does not");
   pointers_.assign(plan_->dfg, nullptr);
   constants_.assign(plan_->dfg, {});
   times_.resize(plan_->kernels.size());
@@ -74,10 +72,7 @@ Executor::Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_
   plan_memory();
 }
 
-int64_t Executor::bytes_of(NodeRef node) const {
-  const ValueType& type = plan_->dfg[node].type;
-  return blocks_.rows(type.space) * type.row_size() * dtype_size(is_narrow(node) ? DType::bf16 : type.dtype);
-}
+int64_t Executor::bytes_of(NodeRef node) const { return bytes_in_memory(*plan_, blocks_, node); }
 
 std::string Executor::pool_key(NodeRef node) const {
   return expression_key(plan_->dfg, node) + (is_narrow(node) ? " bf16" : "");

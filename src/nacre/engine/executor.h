@@ -37,8 +37,7 @@ struct ExchangeStep;
 
 class Executor {
  public:
-  // Makes an executor of a plan that runs on many blocks, one after another. `plan` has already
-  // been through Backend::narrow().
+  // Makes an executor of a plan that runs on many blocks, one after another.
   Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend,
            const ExecutorOptions& options = {});
   Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend, const ExecutorOptions& options = {});
@@ -58,7 +57,7 @@ class Executor {
   // stored.
   void* pointer(NodeRef node) const;
   // Returns whether the value is stored as bf16.
-  bool is_narrow(NodeRef node) const { return node >= 0 && !plan_->narrow.empty() && plan_->narrow[node] != 0; }
+  bool is_narrow(NodeRef node) const { return plan_->is_narrow(node); }
   // Return the bytes that allocate() will take: those of the arena, which executors that never run
   // at the same time may share, and those of the constants that are not in `pool` yet.
   int64_t arena_bytes() const { return arena_plan_.bytes; }

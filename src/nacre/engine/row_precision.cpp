@@ -25,8 +25,7 @@ double mean_bytes(const Kernel& kernel, const LocalGraph& local, double stored) 
 
 }  // namespace
 
-void agree_on_rows(Plan& plan, const Backend& backend, const RankPart& part, Communicator& ranks) {
-  backend.narrow(plan);
+void agree_on_rows(Plan& plan, const RankPart& part, Communicator& ranks) {
   std::vector<Kernel*> calls;
   std::string own;
   for (Kernel& kernel : plan.kernels) {

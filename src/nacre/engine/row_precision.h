@@ -2,14 +2,13 @@
 #pragma once
 
 #include "nacre/cluster/communicator.h"
-#include "nacre/engine/backend.h"
 #include "nacre/engine/step_forecast.h"
 
 namespace nacre {
 
-// Marks the values that the back end stores as bf16, and notes in each communication kernel of the
-// plan which ranks store its rows so (Kernel::narrow_ranks). All ranks call this at the same time,
-// with plans of the same communication. A run in which no rank stores bf16 need not call it.
-void agree_on_rows(Plan& plan, const Backend& backend, const RankPart& part, Communicator& ranks);
+// Notes in each communication kernel of the plan which ranks store its rows as bf16
+// (Kernel::narrow_ranks). All ranks call this at the same time, with plans of the same
+// communication. A run in which no rank stores bf16 need not call it.
+void agree_on_rows(Plan& plan, const RankPart& part, Communicator& ranks);
 
 }  // namespace nacre

@@ -162,17 +162,17 @@ int64_t order_bytes(const Plan& plan, const Blocks& blocks) {
 int64_t once_bytes(const Plan& plan, const Blocks& blocks) {
   int64_t bytes = 0;
   for (const Kernel& k : plan.kernels) {
-    for (const NodeRef w : k.writes) {
-      const ValueType& type = plan.dfg[w].type;
-      if (k.once) bytes += blocks.rows(type.space) * type.row_size() * dtype_size(type.dtype);
-    }
+    for (const NodeRef w : k.writes) bytes += k.once ? bytes_in_memory(plan, blocks, w) : 0;
   }
   return bytes;
 }
 
 void estimate_cost(Kernel& k, const Plan& plan, const Analysis& an) {
-  for (const NodeRef r : k.reads) k.floor_bytes += static_cast<double>(an.bytes(r));
-  for (const NodeRef w : k.writes) k.floor_bytes += static_cast<double>(an.bytes(w));
+  const auto count = [&](NodeRef i) {
+    k.floor_bytes += static_cast<double>(an.bytes(i)) / (plan.is_narrow(i) ? 2 : 1);
+  };
+  std::for_each(k.reads.begin(), k.reads.end(), count);
+  std::for_each(k.writes.begin(), k.writes.end(), count);
   for (const NodeRef v : k.nodes) k.flops += node_flops(an, v);
   if (!walks_edges(k.kind)) return;
   const Node& root = plan.dfg[k.root];

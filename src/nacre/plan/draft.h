@@ -57,8 +57,9 @@ class Draft {
 
   Plan plan;
   const Blocks& blocks;
-  // The device that variants are chosen for; null means that none are chosen.
-  const DeviceTraits* device = nullptr;
+  const DeviceTraits* device = nullptr;  // as in PassControl, like the next two
+  bool variants = true;
+  const std::vector<NodeRef>* narrow = nullptr;
   NodeVector<char> inlined;    // whether every kernel that reads the node computes it
   NodeVector<int> kernels_of;  // for each node, the index of the kernel that computes it, or -1
 

@@ -88,7 +88,7 @@ class Dropping {
     if (known != prices_.end()) return known->second;
     PlanOptions options = options_;
     options.recompute = names;
-    const Plan plan = make_plan(dfg_, blocks_, options);
+    const Plan plan = plan_with(options);
     Price p{peak_live_bytes(plan, blocks_), 0};
     for (const Kernel& k : plan.kernels) {
       if (!k.once) p.seconds += how_.model->predict(kernel_work(k, plan, blocks_, how_.cache_bytes));
@@ -101,7 +101,7 @@ class Dropping {
   // Returns the bytes that stay in memory whatever a step does: the graph both ways, values
   // computed once, and leaves that steps read.
   int64_t resident_bytes() const {
-    const Plan plan = make_plan(dfg_, blocks_, options_);
+    const Plan plan = plan_with(options_);
     std::set<NodeRef> values;
     for (const Kernel& k : plan.kernels) {
       if (k.once) {
@@ -112,12 +112,16 @@ class Dropping {
       }
     }
     int64_t bytes = blocks_.num_layers() > 0 ? 2 * 4 * blocks_.rows(Space::edge(0)) : 0;
-    for (const NodeRef v : values) bytes += bytes_of(plan.dfg, v);
+    for (const NodeRef v : values) bytes += bytes_in_memory(plan, blocks_, v);
     return bytes;
   }
+  // Returns the bytes of a value that is not stored as bf16.
   int64_t bytes_of(const Dfg& dfg, NodeRef i) const {
     const ValueType& type = dfg[i].type;
     return blocks_.rows(type.space) * type.row_size() * dtype_size(type.dtype);
+  }
+  Plan plan_with(const PlanOptions& options) const {
+    return make_plan(dfg_, blocks_, options, {.device = how_.device, .variants = false});
   }
 
   std::vector<Recomputable>::iterator cheapest(const Names& names, std::vector<Recomputable>& left,

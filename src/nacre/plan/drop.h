@@ -20,6 +20,7 @@ struct Dropped {
 struct DropOptions {
   const CostModel* model = &nominal_cpu().model;
   int64_t cache_bytes = nominal_cpu().cache_bytes;
+  const DeviceTraits* device = nullptr;  // as in PassControl
   // A value is dropped if this saves more than least_saved of what a run keeps in memory (1 means
   // never) and more than least_bytes, and if the share by which a step becomes longer is less than
   // time_for_memory times the share of memory saved.

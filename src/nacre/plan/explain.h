@@ -11,6 +11,7 @@
 #include "nacre/gtask/attributes.h"
 #include "nacre/gtask/pattern.h"
 #include "nacre/plan/drop.h"
+#include "nacre/plan/narrow.h"
 #include "nacre/plan/order.h"
 
 namespace nacre {
@@ -60,6 +61,7 @@ struct Explanation {
   std::vector<Candidate> candidates;                   // all candidates that were compared
   std::vector<std::pair<std::string, double>> memory;  // names of memories and their bytes
   LivePeak peak;
+  NarrowReport narrow;  // what is stored as bf16
   std::vector<Dropped> dropped;
 };
 

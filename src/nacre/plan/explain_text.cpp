@@ -289,7 +289,7 @@ std::string explain_text(const Explanation& e, bool all) {
     text += fmt::format("  {:>10}  {}\n", human_bytes(bytes), what);
   }
   text += fmt::format("  {:>10}  total\n", human_bytes(total));
-  return text + peak_text(e.plan, e.peak) + dropped_text(e.dropped);
+  return text + peak_text(e.plan, e.peak) + narrow_text(e.plan, e.narrow) + dropped_text(e.dropped);
 }
 
 std::string alternatives_text(const Explanation& e) {
@@ -336,8 +336,9 @@ std::string explain_json(const Explanation& e) {
                           {"chosen", c.chosen}});
   }
   for (const auto& [what, bytes] : e.memory) memory[what] = bytes;
-  ordered_json peak = ordered_json::array(), dropped = ordered_json::array();
+  ordered_json peak = ordered_json::array(), narrow = peak, dropped = peak;
   for (const auto& [node, bytes] : e.peak.values) peak.push_back({{"node", node}, {"bytes", bytes}});
+  for (const auto& [node, bytes] : e.narrow.values) narrow.push_back({{"node", node}, {"bytes", bytes}});
   for (const Dropped& d : e.dropped)
     dropped.push_back({{"value", d.value}, {"saved_bytes", d.bytes}, {"added_ms", d.seconds * 1e3}});
   const ordered_json j = {{"data", e.data},
@@ -353,6 +354,7 @@ std::string explain_json(const Explanation& e) {
                           {"candidates", candidates},
                           {"memory", memory},
                           {"peak", {{"kernel", e.peak.kernel}, {"values", peak}}},
+                          {"stored_as_bf16", {{"values", narrow}, {"peak_saved_bytes", e.narrow.saved()}}},
                           {"computed_again", dropped}};
   return j.dump(1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -13,11 +13,10 @@ bool reads_argument(const Plan& plan, const Kernel& kernel, NodeRef value) {
 }
 
 bool same_size(const Plan& plan, NodeRef a, NodeRef b) {
-  const auto narrow = [&](NodeRef i) { return !plan.narrow.empty() && plan.narrow[i] != 0; };
   const ValueType& s = plan.dfg[a].type;
   const ValueType& t = plan.dfg[b].type;
   return s.space.kind == t.space.kind && s.row_size() == t.row_size() && dtype_size(s.dtype) == dtype_size(t.dtype) &&
-         narrow(a) == narrow(b);
+         plan.is_narrow(a) == plan.is_narrow(b);
 }
 
 }  // namespace

@@ -90,10 +90,7 @@ class LiveValues {
   }
 
  private:
-  int64_t size(NodeRef i) const {
-    const ValueType& t = plan_.dfg[i].type;
-    return blocks_.rows(t.space) * t.row_size() * dtype_size(t.dtype);
-  }
+  int64_t size(NodeRef i) const { return bytes_in_memory(plan_, blocks_, i); }
   const Plan& plan_;
   const Blocks& blocks_;
   NodeVector<int> readers_;
@@ -107,8 +104,7 @@ class LiveValues {
 int64_t largest_value(const Plan& plan, const Blocks& blocks) {
   int64_t most = 1;
   for (const Kernel& k : plan.kernels) {
-    for (const NodeRef w : k.writes)
-      most = std::max(most, blocks.rows(plan.dfg[w].type.space) * plan.dfg[w].type.row_size() * 4);
+    for (const NodeRef w : k.writes) most = std::max(most, bytes_in_memory(plan, blocks, w));
   }
   return most;
 }

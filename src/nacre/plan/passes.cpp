@@ -13,6 +13,7 @@
 #include "nacre/dfg/recompute.h"
 #include "nacre/plan/early_rows.h"
 #include "nacre/plan/factors.h"
+#include "nacre/plan/narrow.h"
 #include "nacre/plan/order.h"
 #include "nacre/plan/overlap.h"
 #include "nacre/plan/rewrite.h"
@@ -107,6 +108,10 @@ const std::vector<Pass>& pass_table() {
       {"drop_unread", "after build_programs, which finds what each kernel reads", nullptr, drop_unread},
       {"store_values", "after drop_unread: what only a dropped kernel would read needs no memory",
        "kernels would write nothing", store_values},
+      {"store_as_bf16", "after store_values, and before the passes that count the bytes of values", nullptr,
+       [](Draft& d) {
+         if (d.device != nullptr) mark_narrow(d.plan, *d.device, d.narrow);
+       }},
       {"estimate_costs", "after store_values: what is stored decides which bytes are moved",
        "predictions and the search need the bytes and operations of every kernel", estimate_costs},
       {"order_for_memory", "after store_values: the order depends on what is stored", nullptr,
@@ -155,6 +160,8 @@ Dfg choose_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options)
 Plan make_plan(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options, const PassControl& control) {
   Draft draft(dfg, blocks, options);
   draft.device = control.device;
+  draft.variants = control.variants;
+  draft.narrow = control.narrow;
   for (const Pass& pass : pass_table()) {
     if (enabled(pass, options)) {
       const TraceSpan span("plan", pass.name);

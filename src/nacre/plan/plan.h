@@ -202,13 +202,19 @@ struct Plan {
   NodeVector<char> stored;    // whether the value has memory of its own
   NodeVector<NodeRef> alias;  // the node whose memory a node shares (itself unless it is a reshape)
   NodeVector<char> again;     // whether a node computes a dropped value again; empty if none does
-  NodeVector<char> narrow;    // whether a value is stored as bf16; empty if none is
+  // Whether a value is stored as bf16 (narrow.h); empty if the plan's device stores none so.
+  NodeVector<char> narrow;
   // Says how the rows that travel between ranks were chosen; empty on one device.
   PlacementChoice placement;
   // Says where the batches of the run are drawn and computed; empty unless a schedule places them.
   BatchPlaces places;
   std::vector<PassTime> passes;
+
+  bool is_narrow(NodeRef i) const { return i >= 0 && !narrow.empty() && narrow[i] != 0; }
 };
+
+// Returns the bytes that a value takes where it is stored.
+int64_t bytes_in_memory(const Plan& plan, const Blocks& blocks, NodeRef value);
 
 // Returns the DFG as the passes before the choices leave it. Sites are found in it.
 Dfg prepare_dfg(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options);
@@ -231,9 +237,13 @@ struct PassControl {
 #else
   bool validate = true;
 #endif
-  // The device that the variants of kernels are chosen for; null means that the plan names no
-  // variants.
+  // The device that the plan is made for; null means that the plan names no variants and stores no
+  // value as bf16.
   const DeviceTraits* device = nullptr;
+  // Whether variants of kernels are chosen. Candidates of a search leave them to the engine.
+  bool variants = true;
+  // The only values that may be stored as bf16; null means any. Plan files name them.
+  const std::vector<NodeRef>* narrow = nullptr;
 };
 
 // Runs the passes (passes.cpp has the list) on the DFG of the model for the graph in `blocks`.
@@ -267,7 +277,10 @@ std::string plan_json(const Plan& plan);
 std::string variants_text(const Kernel& kernel);
 // Reads a plan file made for the same model. Throws UserError if the DFG in it is not what the
 // model builds. With `device`, the kernels have the variants that the file names. If it names none,
-// or if the variant declines on this device, the lists choose.
+// or if the variant declines on this device, the lists choose. If the device stores values as bf16,
+// those are marked that the file names, and UserError is thrown if one of them cannot be stored so.
+// If the file names none, because it was made for another precision, the rules mark them. The
+// values of a rank are always marked by the rules.
 Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks,
                const DeviceTraits* device = nullptr);
 

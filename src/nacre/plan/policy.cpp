@@ -24,6 +24,7 @@ DropOptions drop_options(const PlanningInput& input) {
   DropOptions how;
   how.model = &prices.model;
   how.cache_bytes = prices.cache_bytes;
+  how.device = &input.device;
   how.time_for_memory = prices.time_for_memory;
   return how;
 }

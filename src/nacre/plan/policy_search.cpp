@@ -63,14 +63,20 @@ SearchOptions by_rules(const PlanningInput& input, const PlanRequest& request) {
   how.epochs = std::max(1, request.epochs);
   how.model = &prices.model;
   how.cache_bytes = prices.cache_bytes;
+  how.device = &input.device;
   how.seconds_of_byte = prices.seconds_of_byte;
   // The LSTM of a GPU computes its gates again.
   how.keep_limit = input.device.gpu ? 1 : std::min(memory_for(input, request), kKeepByRules);
   return how;
 }
 
+// Returns a plan whose kernels have no variants yet.
+Plan plan_values(const PlanningInput& input, const PlanOptions& options) {
+  return make_plan(input.dfg, input.blocks, options, {.device = &input.device, .variants = false});
+}
+
 bool fits(const PlanningInput& input, const PlanRequest& request, const PlanOptions& options) {
-  return peak_live_bytes(make_plan(input.dfg, input.blocks, options), input.blocks) <= memory_for(input, request);
+  return peak_live_bytes(plan_values(input, options), input.blocks) <= memory_for(input, request);
 }
 
 bool worth_searching(const PlanRequest& request, const SearchResult& ruled, double epochs) {
@@ -79,11 +85,15 @@ bool worth_searching(const PlanRequest& request, const SearchResult& ruled, doub
 
 // ---- The plan cache.
 
+// The marks of precisions in the key, in the order of GemmType. The CPU has only the first.
+constexpr const char* kPrecisions[] = {"", " tf32", " bf16"};
+
 std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
   const JoinedProducts joined = joined_products(input.device);
-  std::string key = fmt::format("plan 2 {} {} {}{}{}{} layers {}\n", input.kernels_version, machine_name(num_threads()),
-                                input.device_type, joined.rows > 0 ? " joined" : "", joined.typed ? " by type" : "",
-                                input.device.gpu ? " dots" : "", input.blocks.num_layers());
+  std::string key = fmt::format(
+      "plan 2 {} {} {}{}{}{}{} layers {}\n", input.kernels_version, machine_name(num_threads()), input.device_type,
+      kPrecisions[static_cast<size_t>(input.device.products)], joined.rows > 0 ? " joined" : "",
+      joined.typed ? " by type" : "", input.device.gpu ? " dots" : "", input.blocks.num_layers());
   for (int l = 0; l < input.blocks.num_layers(); ++l)
     key += fmt::format("{:016x} ", input.blocks.layer(l).fingerprint());
   for (const std::string& pass : request.disabled_passes) key += "without " + pass + " ";
@@ -124,7 +134,7 @@ CachedOptions cached_options(const PlanningInput& input, const PlanRequest& requ
 SearchResult search_timed(const PlanningInput& input, const PlanRequest& request, const PlanOptions& base,
                           const SearchOptions& rules, const PlanOptions& ruled) {
   const int64_t memory = memory_for(input, request);
-  const Plan plan = make_plan(input.dfg, input.blocks, ruled);
+  const Plan plan = plan_values(input, ruled);
   const std::unique_ptr<PlanTimer> timer = input.timer(memory, peak_live_bytes(plan, input.blocks));
   SearchOptions how = rules;
   DeviceProfile profile;

@@ -10,6 +10,7 @@
 #include "nacre/base/log.h"
 #include "nacre/base/trace.h"
 #include "nacre/plan/cost.h"
+#include "nacre/plan/narrow.h"
 #include "nacre/plan/operands.h"
 #include "nacre/plan/order.h"
 
@@ -90,6 +91,23 @@ class Search {
     std::function<void(PlanOptions&, const PlanOptions&)> take;  // copies the choice of this group
     SpaceGroup space = {};
   };
+
+  bool stores_otherwise() const { return how_.device != nullptr && stores_bf16(*how_.device); }
+  // Returns the plan as the device runs it. Its kernels are those of the candidate, perhaps in
+  // another order.
+  Plan plan_to_time(const Plan& candidate) const {
+    return make_plan(dfg_, blocks_, candidate.options, {.device = how_.device, .variants = false});
+  }
+  double measure(const Plan& candidate, size_t kernel) const {
+    if (!stores_otherwise()) return how_.measure(candidate, kernel);
+    const Plan plan = plan_to_time(candidate);
+    const auto same = std::find_if(plan.kernels.begin(), plan.kernels.end(),
+                                   [&](const Kernel& k) { return k.root == candidate.kernels[kernel].root; });
+    return how_.measure(plan, static_cast<size_t>(same - plan.kernels.begin()));
+  }
+  double measure_step(const Plan& candidate) const {
+    return how_.measure_step(stores_otherwise() ? plan_to_time(candidate) : candidate);
+  }
 
   double seconds_of(const std::string& signature, const Work& work) const {
     const auto timed = timed_.find(signature);
@@ -310,7 +328,7 @@ class Search {
         if (e.plan.kernels[k].once || common.contains(e.signatures[k]) || timed_.contains(e.signatures[k])) continue;
         // Timing a kernel also runs the kernel before it in the step, which takes about as long.
         if (now_seconds() + 2 * model_.predict(e.work[k]) > deadline_) return false;
-        const double seconds = how_.measure(e.plan, k);
+        const double seconds = measure(e.plan, k);
         if (seconds <= 0) return false;
         timed_[e.signatures[k]] = seconds;
         result_.samples.push_back({e.work[k], seconds});
@@ -353,7 +371,7 @@ class Search {
     for (int turn = 0; turn < kTurns; ++turn) {
       for (Contender* c : {&rules, &rival}) {
         if (turn == 0) ++result_.space.whole_steps;
-        const double seconds = how_.measure_step(c->estimate.plan);
+        const double seconds = measure_step(c->estimate.plan);
         if (seconds < 0) return false;
         c->step = turn == 0 ? seconds : std::min(c->step, seconds);
       }

@@ -35,6 +35,9 @@ struct NamedOptions {
 struct SearchOptions {
   const CostModel* model = &nominal_cpu().model;
   int64_t cache_bytes = nominal_cpu().cache_bytes;
+  // The device on which candidates are timed, with their values stored as that device stores them.
+  // Predictions count all values as f32, so that all precisions get the same choices.
+  const DeviceTraits* device = nullptr;
   double epochs = 100;        // what is computed once counts as a share of an epoch
   double budget_seconds = 0;  // seconds for timing; 0 means predictions alone
   // The measured rate in bytes per second at which rows of other ranks come in; 0 means the rate of

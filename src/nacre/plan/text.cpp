@@ -8,7 +8,9 @@
 #include "nacre/base/error.h"
 #include "nacre/base/json_text.h"
 #include "nacre/base/log.h"
+#include "nacre/base/names.h"
 #include "nacre/plan/early_rows.h"
+#include "nacre/plan/narrow.h"
 #include "nacre/plan/passes.h"
 #include "nacre/plan/variants.h"
 
@@ -96,7 +98,8 @@ std::string plan_text(const Plan& plan, const Blocks& blocks) {
       if (plan.kernels[i].once == once) text += kernel_lines(plan, i);
     }
   }
-  return plan.stored.empty() ? text : text + inlined_line(plan, blocks);
+  if (plan.stored.empty()) return text;
+  return text + inlined_line(plan, blocks) + narrow_text(plan, report_narrow(plan, blocks));
 }
 
 namespace {
@@ -282,6 +285,7 @@ std::string plan_json(const Plan& plan) {
   json object = {{"format", "nacre-plan"},     {"version", 1},
                  {"name", plan.name},          {"options", options_object(plan.options)},
                  {"dfg", print_dfg(plan.dfg)}, {"kernels", std::move(kernels)}};
+  if (!plan.narrow.empty()) object["bf16"] = narrow_values(plan);
   if (!plan.placement.sites.empty())
     object["placement"] = parse_json<json>(placement_json(plan.placement), "placement");
   if (!plan.places.empty()) object["batches"] = places_object(plan.places);
@@ -308,6 +312,49 @@ void take_variants(Plan& plan, const json& kernels, const std::string& where) {
   }
 }
 
+// Returns the values that a plan file stores as bf16; nothing if it was made for a device that
+// stores none so.
+std::optional<std::vector<NodeRef>> named_narrow(const json& file, const std::string& where) {
+  if (!file.contains("bf16")) return std::nullopt;
+  const json& list = file["bf16"];
+  const auto is_ref = [](const json& value) {
+    return value.is_number_integer() && value.get<int64_t>() == value.get<NodeRef>();
+  };
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_ref))
+    throw UserError(where, "has a damaged list of values stored as bf16",
+                    "write the plan again with nacre plan --output FILE");
+  return list.get<std::vector<NodeRef>>();
+}
+
+// Refuses values that cannot be stored as bf16 on the device, and says where the plan stores other
+// values so than the file.
+void check_narrow(const Plan& plan, const std::optional<std::vector<NodeRef>>& named, const DeviceTraits& device,
+                  bool on_rank, const std::string& where) {
+  const std::vector<NodeRef> marked = narrow_values(plan);
+  const bool without = plan.options.disabled_passes.contains("store_as_bf16");
+  if (!named && without) return;
+  if (!stores_bf16(device)) {
+    if (named && !named->empty())
+      log_info(fmt::format("{}: was made for --precision bf16; the {} that it stores as bf16 are f32 on this device",
+                           where, counted(std::ssize(*named), "value")));
+    return;
+  }
+  if (!named || (on_rank && marked != *named)) {
+    log_info(fmt::format("{}: {}; by the rules, {} stored as bf16", where,
+                         named ? "names other values to store as bf16 than the device of this rank can"
+                               : "was made for another precision",
+                         marked.empty() ? "no value is" : counted(std::ssize(marked), "value is", "values are")));
+    return;
+  }
+  for (const NodeRef value : *named) {
+    const std::string why =
+        without ? "it also says that the pass store_as_bf16 was left out" : why_not_narrow(plan, value);
+    if (!why.empty())
+      throw UserError(where, fmt::format("stores %{} as bf16, but {}", value, why),
+                      "take it out of \"bf16\", or write the plan again with nacre plan --output FILE");
+  }
+}
+
 }  // namespace
 
 Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks,
@@ -323,7 +370,10 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
   if (!options.is_object() || !file.contains("dfg") || !file["dfg"].is_string()) {
     throw UserError(where, "has damaged options or no DFG", "write the plan again with nacre plan --output FILE");
   }
-  Plan plan = make_plan(dfg, blocks, options_of(options, where));
+  const std::optional<std::vector<NodeRef>> named = named_narrow(file, where);
+  const bool on_rank = blocks.links() != nullptr;
+  Plan plan = make_plan(dfg, blocks, options_of(options, where),
+                        {.device = device, .variants = false, .narrow = named && !on_rank ? &*named : nullptr});
   const auto same_dfg = [&] {
     try {
       const Dfg planned = parse_dfg(file["dfg"].get<std::string>());
@@ -342,6 +392,7 @@ Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg
     } catch (const json::exception&) {
       throw UserError(where, "has damaged kernels", "write the plan again with nacre plan --output FILE");
     }
+    check_narrow(plan, named, *device, on_rank, where);
     if (!plan.options.disabled_passes.contains("choose_variants")) choose_variants(plan, blocks, *device);
   }
   plan.name = where;

@@ -12,8 +12,14 @@ class Validator {
   Validator(const Plan& plan, const Blocks& blocks) : plan_(plan), dfg_(plan.dfg), blocks_(blocks) {
     dfg_.validate();
     NACRE_CHECK(blocks.fit(dfg_), "the plan has layers for which there are no blocks");
-    NACRE_CHECK(plan.stored.covers(dfg_) && plan.alias.covers(dfg_), "the plan's tables do not match its DFG");
+    NACRE_CHECK(
+        plan.stored.covers(dfg_) && plan.alias.covers(dfg_) && (plan.narrow.empty() || plan.narrow.covers(dfg_)),
+        "the plan's tables do not match its DFG");
     for (const NodeRef a : plan.alias) check_ref(a, "an alias");
+    for (NodeRef i = 0; i < dfg_.size(); ++i) {
+      NACRE_CHECK(plan.is_narrow(i) == plan.is_narrow(owner(i)) && (!plan.is_narrow(i) || plan.stored[owner(i)] != 0),
+                  "node " + std::to_string(i) + " is not stored like its memory");
+    }
     written_.assign(dfg_, 0);
     for (NodeRef i = 0; i < dfg_.size(); ++i) {
       NACRE_CHECK(owner(owner(i)) == owner(i), "node " + std::to_string(i) + " is the alias of an alias");
@@ -79,9 +85,11 @@ class Validator {
       declared(owner(a));
     }
     for (const RowProgram* program : {&k.program, &k.tail}) {
-      for (const NodeRef o : program->operands) {
-        check_ref(o, at);
-        declared(o);
+      for (size_t o = 0; o < program->operands.size(); ++o) {
+        check_ref(program->operands[o], at);
+        declared(program->operands[o]);
+        NACRE_CHECK(program->is_narrow(static_cast<int>(o)) == plan_.is_narrow(program->operands[o]),
+                    at + " reads node " + std::to_string(program->operands[o]) + " in another type than it has");
       }
     }
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "nacre/plan/narrow.h"
 #include "nacre/plan/variants/chunks.h"
 #include "nacre/plan/variants/lstm.h"
 #include "nacre/plan/variants/place.h"
@@ -330,12 +329,7 @@ std::vector<VariantChoice> decide(const PlannedKernel& k, const DeviceTraits& de
 }
 
 void choose_variants(Plan& plan, const Blocks& blocks, const DeviceTraits& device) {
-  // The engine marks the values that lie in memory as bf16; the variants depend on these marks.
-  Plan marked = plan;
-  if (device.gpu && device.products == GemmType::bf16) narrow_values(marked);
-  for (size_t i = 0; i < marked.kernels.size(); ++i) {
-    plan.kernels[i].variants = decide({marked, marked.kernels[i], blocks}, device);
-  }
+  for (Kernel& kernel : plan.kernels) kernel.variants = decide({plan, kernel, blocks}, device);
 }
 
 bool is_variant(std::string_view decision, std::string_view variant) {

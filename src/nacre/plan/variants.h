@@ -32,7 +32,7 @@ struct PlannedKernel {
   int64_t rows(NodeRef i) const { return blocks.rows(node(i).type.space); }
   bool stored(NodeRef i) const { return plan.stored[i] != 0; }
   // Returns whether the value lies in memory as bf16.
-  bool narrow(NodeRef i) const { return i >= 0 && !plan.narrow.empty() && plan.narrow[i] != 0; }
+  bool narrow(NodeRef i) const { return plan.is_narrow(i); }
   // Returns whether the value is computed once, before the first step.
   bool constant(NodeRef i) const;
   const Graph& graph() const { return blocks.layer(walked_layer(plan.dfg, kernel)); }

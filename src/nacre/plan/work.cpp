@@ -26,7 +26,7 @@ class Counter {
  private:
   double rows(NodeRef i) const { return rows_(dfg_[i].type.space); }
   double width(NodeRef i) const { return static_cast<double>(dfg_[i].type.row_size()); }
-  bool narrow(NodeRef i) const { return !plan_.narrow.empty() && plan_.narrow[i] != 0; }
+  bool narrow(NodeRef i) const { return plan_.is_narrow(i); }
   double bytes(NodeRef i) const {
     return rows(i) * width(i) * static_cast<double>(dtype_size(narrow(i) ? DType::bf16 : dfg_[i].type.dtype));
   }

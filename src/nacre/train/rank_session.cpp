@@ -102,6 +102,7 @@ void RankSession::place(const Dfg& dfg) {
   const Dfg step = without_scores(dfg);
   PlanOptions& options = planning_.plan.options;
   Backend& backend = *device().backend();
+  const DeviceTraits traits = backend.traits();
   const int64_t memory = device().memory_limit(setup_.config, backend.available_bytes() + backend.graph_bytes());
   const double link = link_rate();
   // Which values are computed again was chosen for rows that travel late, and these values have
@@ -116,8 +117,8 @@ void RankSession::place(const Dfg& dfg) {
   const PlacementTrial trial = [&](const RankPlacement& placement) {
     PlanOptions tried = options;
     tried.halo_rows = placement;
-    Plan plan = make_plan(step, *blocks_, tried);
-    if (some_bf16_) agree_on_rows(plan, backend, part(), setup_.control);
+    Plan plan = make_plan(step, *blocks_, tried, {.device = &traits, .variants = false});
+    if (some_bf16_) agree_on_rows(plan, part(), setup_.control);
     const PlacementCost own = predict(plan, memory, link);
     PlacementCost most = own;
     for (const PlacementCost& cost : all_numbers(setup_.control, own)) {
@@ -188,7 +189,7 @@ void RankSession::make_executor(const Dfg& dfg, std::unique_ptr<Executor>& execu
   Plan plan = make_plan(dfg, *blocks_, planning_.plan.options, {.device = &traits});
   plan.name = planning_.plan.name;
   plan.placement = placement_;
-  if (some_bf16_) agree_on_rows(plan, *device().backend(), part(), setup_.control);
+  if (some_bf16_) agree_on_rows(plan, part(), setup_.control);
   inputs_->make(plan);
   executor = std::make_unique<Executor>(std::move(plan), *blocks_, device().backend(),
                                         ExecutorOptions{.overlap = setup_.config.ranks.overlap});

@@ -62,8 +62,10 @@ double RankSession::bf16_part() const {
     }
     return sum;
   };
+  DeviceTraits bf16 = device().backend()->traits();
+  bf16.products = GemmType::bf16;
   Plan narrow = train_->plan();
-  narrow_values(narrow);
+  if (!narrow.options.disabled_passes.contains("store_as_bf16")) mark_narrow(narrow, bf16);
   const double now = seconds(train_->plan(), gpu.options().precision);
   return now > 0 ? std::min(1.0, seconds(narrow, GemmType::bf16) / now) : 0;
 }

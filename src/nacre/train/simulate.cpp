@@ -155,7 +155,6 @@ void Simulator::make_plans(const Part& part, const Dfg& trained, const Dfg& pred
   options.join_products = joined_products(traits);
   planned.train = make_plan(without_scores(trained), *part.blocks, options, {.device = &traits});
   planned.eval = make_plan(predicted, *part.blocks, options, {.device = &traits});
-  for (Plan* plan : {&planned.train, &planned.eval}) part.backend->narrow(*plan);
 }
 
 Simulator::Planned Simulator::plan(const Part& part, bool alone, bool limited, HaloRows rows) const {

@@ -4,7 +4,6 @@
 #include "nacre/base/log.h"
 #include "nacre/engine/gpu/optimizer.h"
 #include "nacre/kernel/cuda/exchange.h"
-#include "nacre/plan/narrow.h"
 #include "nacre/plan/variants/place.h"
 
 namespace nacre {
@@ -40,9 +39,6 @@ class GpuBackend : public Backend {
   std::string name() const override { return "cuda"; }
   bool on_host() const override { return false; }
   bool needs_warm_up() const override { return true; }
-  void narrow(Plan& plan) const override {
-    if (context_->options().precision == GemmType::bf16) narrow_values(plan);
-  }
   DeviceTraits traits() const override { return context_->traits(); }
   KernelNeeds needs(const Executor& executor, const Kernel& kernel) override {
     return binder_of(kernel, executor.plan().dfg).needs({*context_, executor, kernel});

@@ -6,7 +6,7 @@
 namespace nacre {
 
 void choose_variants(Draft& draft) {
-  if (draft.device != nullptr) choose_variants(draft.plan, draft.blocks, *draft.device);
+  if (draft.device != nullptr && draft.variants) choose_variants(draft.plan, draft.blocks, *draft.device);
 }
 
 }  // namespace nacre
