@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "data/fixtures.h"
+#include "nacre/train/link_rate.h"
 #include "nacre/train/precision_choice.h"
+#include "nacre/train/share_report.h"
 #include "nacre/train/share_rules.h"
 #include "nacre/train/step_features.h"
 
@@ -228,6 +231,30 @@ TEST(ShareRules, FollowWhatIsKnownOfTheDevices) {
   EXPECT_NE(shares_by_rule("frequency", devices, speeds).reason.find("cpu:4 66.7 % (3000 MHz)"), std::string::npos);
   speeds[0].megahertz = 0;
   EXPECT_USER_ERROR(shares_by_rule("frequency", devices, speeds), "the clock of cuda:0@32 is not known");
+}
+
+// Before any step has been measured, rows take as long as the measured link says.
+TEST(ShareReport, PricesRowsByTheMeasuredLink) {
+  const std::vector<RankDevice> devices = {{.text = "cpu:1", .device = "cpu"},
+                                           {.text = "cuda:0@8", .device = "cuda:0@8"}};
+  RankFigures figures;
+  figures.planned_received = 1000000;
+  const auto seconds_with = [&](double link) {
+    const std::string part =
+        nlohmann::json({{"features", {1.0}}, {"model", ""}, {"bf16_part", 0}, {"link", link}}).dump();
+    std::vector<double> seconds;
+    for (const PartReport& report : part_reports(devices, {figures, figures}, {figures, figures}, {part, part}))
+      seconds.push_back(report.exchange_seconds);
+    return seconds;
+  };
+  EXPECT_EQ(seconds_with(1e9), (std::vector<double>{1e-3, 1e-3}));
+  EXPECT_EQ(seconds_with(4e9), (std::vector<double>{2.5e-4, 2.5e-4}));
+  const std::vector<double> usual = seconds_with(0);
+  EXPECT_DOUBLE_EQ(usual[0], 1e6 / usual_link_rate(false));
+  EXPECT_DOUBLE_EQ(usual[1], 1e6 / usual_link_rate(true));
+  // Measured steps say more than a link that was measured before them.
+  figures.times = {.count = 2, .steps = 1, .communication = 0.5, .reduction = 0.1};
+  EXPECT_EQ(seconds_with(1e9), (std::vector<double>{0.2, 0.2}));
 }
 
 }  // namespace

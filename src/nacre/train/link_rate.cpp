@@ -14,6 +14,7 @@ constexpr int kTimes = 10;
 constexpr int64_t kMostSent = int64_t{64} << 20;  // the most bytes of rows that are exchanged
 constexpr int64_t kWidest = 64;                   // the most elements of a row that is exchanged
 constexpr int64_t kFewestBytes = int64_t{1} << 18;
+constexpr double kUsualGpuRate = 50e9, kUsualHostRate = 5e9;
 
 }  // namespace
 
@@ -38,5 +39,7 @@ double measure_link(RankLinks& links, const LocalGraph& local, Backend& backend)
   if (bytes < kFewestBytes || fastest <= 0) return 0;
   return std::exp2(std::round(std::log2(bytes / fastest)));
 }
+
+double usual_link_rate(bool gpu) { return gpu ? kUsualGpuRate : kUsualHostRate; }
 
 }  // namespace nacre

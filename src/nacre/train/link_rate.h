@@ -14,4 +14,8 @@ namespace nacre {
 // values of the rank lie.
 double measure_link(RankLinks& links, const LocalGraph& local, Backend& backend);
 
+// Returns the bytes per second at which rows of other ranks are taken to come in, on a GPU or on
+// the host, where measure_link() was not called or could not tell.
+double usual_link_rate(bool gpu);
+
 }  // namespace nacre

@@ -104,7 +104,7 @@ void RankSession::place(const Dfg& dfg) {
   Backend& backend = *device().backend();
   const DeviceTraits traits = backend.traits();
   const int64_t memory = device().memory_limit(setup_.config, backend.available_bytes() + backend.graph_bytes());
-  const double link = link_rate();
+  const double link = link_ = link_rate();
   // Which values are computed again was chosen for rows that travel late, and these values have
   // other names if other rows travel. So the choice is dropped here, and fit() chooses again if
   // memory is short. A plan from a file keeps its choice, because the file also says which rows

@@ -177,6 +177,7 @@ class RankSession {
   std::vector<int64_t> begin_;  // rank 0: where the vertices of each rank begin in order_
   std::vector<float> all_rows_;
   int64_t steps_ = 0;        // number of steps so far
+  double link_ = 0;          // the result of link_rate() before the rows were placed
   int64_t sent_before_ = 0;  // bytes that were sent to measure the link
   RankTimes times_;
   int64_t received_ = 0;                          // bytes of rows in the last step

@@ -10,16 +10,12 @@
 #include "nacre/plan/narrow.h"
 #include "nacre/plan/work.h"
 #include "nacre/train/gpu_device.h"
+#include "nacre/train/link_rate.h"
 #include "nacre/train/step_features.h"
 #include "nacre/train/step_model.h"
 
 namespace nacre {
 namespace {
-
-// Rates at which ranks are taken to exchange rows before that has been measured, in bytes per
-// second.
-constexpr double kHostLink = 5e9;
-constexpr double kGpuLink = 50e9;
 
 // GPUs of this compute capability and of later ones have units for bf16.
 constexpr int kFirstArchOfBf16 = 80;
@@ -83,7 +79,7 @@ std::vector<std::string> RankSession::describe_parts(bool only_modelled) const {
                                                       .own = local_->num_own(),
                                                       .gpu = !device().on_host()});
   const nlohmann::json part = {
-      {"features", features}, {"model", model ? model->json() : ""}, {"bf16_part", bf16_part()}};
+      {"features", features}, {"model", model ? model->json() : ""}, {"bf16_part", bf16_part()}, {"link", link_}};
   return setup_.control.all_gather(part.dump());
 }
 
@@ -107,7 +103,8 @@ std::vector<PartReport> part_reports(const std::vector<RankDevice>& devices, con
     report.memory_bytes = planned[r].device_bytes;
     report.memory_limit = planned[r].memory_limit;
     if (devices[r].automatic && devices[r].precision != "bf16") report.bf16_part = part.at("bf16_part").get<double>();
-    const double link = devices[r].device == "cpu" ? kHostLink : kGpuLink;
+    const auto measured = part.at("link").get<double>();
+    const double link = measured > 0 ? measured : usual_link_rate(devices[r].device != "cpu");
     report.exchange_seconds = now.times.count > 0 ? now.times.exchanging() / static_cast<double>(now.times.count)
                                                   : static_cast<double>(now.planned_received) / link;
     reports.push_back(std::move(report));
