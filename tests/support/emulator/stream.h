@@ -54,7 +54,8 @@ class Stream {
   void synchronize() { record()->await(); }
 
  private:
-  // Events are passed even after a failure, because somebody may wait for them.
+  // What the stream does next: waits for an event, does the work, and passes an event. The event is
+  // passed even after a failure, because somebody may wait for it.
   struct Item {
     Work work;
     std::shared_ptr<Event> passes, waits_for;
