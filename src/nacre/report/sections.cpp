@@ -14,7 +14,7 @@
 namespace nacre {
 namespace {
 
-// All runs together have at most so many points in a line chart and rows in a table of epochs.
+// All runs together have at most this many points in a line chart and rows in a table of epochs.
 constexpr size_t kMostPoints = 4000, kMostRows = 500;
 constexpr size_t kMostKernels = 200, kMostRankBars = 128;
 

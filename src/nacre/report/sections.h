@@ -23,7 +23,7 @@ std::string epochs_section(const RunRecords& runs);   // shows losses and scores
                                                       // tables
 std::string memory_section(const RunRecords& runs);   // shows the memory bill
 std::string time_section(const RunRecords& runs);     // shows where the time went
-// Shows pictures of the plan and of a step that take at most so many bytes together, and says which
+// Shows pictures of the plan and of a step that take at most `most_bytes` together, and says which
 // ones are missing.
 std::string step_section(const RunRecords& runs, size_t most_bytes);
 std::string kernels_section(const RunRecords& runs);   // shows the kernels and their floors

@@ -23,7 +23,7 @@ constexpr Drawer kDrawers[] = {
 // Returns a note below the pictures of a run.
 std::string note(const std::string& text) { return "<p class=\"note\">" + html_text(text) + "</p>\n"; }
 
-// Returns the pictures of a run that take at most so many bytes together, and says which ones are
+// Returns the pictures of a run that take at most this many bytes together, and says which ones are
 // missing.
 std::string pictures_of(const RunRecord& run, size_t most_bytes, bool alone) {
   std::string html, notes, left_out;
