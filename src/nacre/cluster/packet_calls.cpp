@@ -119,8 +119,8 @@ class SumCall final : public PacketCall {
       add(out_, peer, PacketKind::content, readable(slice(peer)));
       add(in_, peer, PacketKind::content, Rows{from_peers_[peer].data(), 1, own});
     }
-    // Sums come last: a peer that owes elements of this rank's slice is waited for first,
-    // because others wait for this rank as long as the elements are missing.
+    // The sums are last in the list of what arrives. So this rank first waits for the peers that
+    // owe elements of its slice, because without them it cannot send the sums that others wait for.
     for (const int peer : peers_) add(in_, peer, PacketKind::sum, slice(peer));
     missing_ = own > 0 ? static_cast<int>(peers_.size()) : 0;
   }

@@ -78,7 +78,7 @@ class EdgeBuffers {
     if (weight_.size() > 0) weight_[at] = edge.weight;
     if (type_.size() > 0) type_[at] = edge.type;
   }
-  // Copies weight and type of an edge of `from` to position `to`, under another source.
+  // Writes an edge from `src` to position `to`, with the weight and the type of an edge of `from`.
   void copy(const Graph& from, int64_t edge, NodeId src, int64_t to) {
     set(to,
         {src, from.weighted() ? from.edge_weight()[edge] : 1.0F, from.typed() ? from.edge_type()[edge] : uint16_t{0}});

@@ -234,9 +234,9 @@ Transport* start(double timeout, LastWords last_words) {
   if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &info) != 0) {
     dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
   }
-  // While MPI starts and ends, it must not spin either. And it must not read the memory of other
-  // processes: some containers forbid that, and the memory of a process that has been killed cannot
-  // be read. Users may set both variables themselves.
+  // The first variable keeps MPI from spinning while it starts and ends. The second one keeps it
+  // from reading the memory of other processes: some containers forbid that, and the memory of a
+  // process that has been killed cannot be read. Users may set both variables themselves.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");

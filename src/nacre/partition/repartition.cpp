@@ -11,8 +11,8 @@
 namespace nacre {
 namespace {
 
-// The shares change in so many stages. Each stage moves vertices at the borders of the parts only,
-// so borders move and the cut hardly grows.
+// The shares change in this many stages. Each stage moves vertices at the borders of the parts
+// only, so borders move and the cut hardly grows.
 constexpr int kStages = 16;
 constexpr int kRoundsOfStage = 2;
 constexpr int kRoundsAtEnd = 4;

@@ -21,8 +21,8 @@ class DataSource {
   // Returns the file; only for sources that are files. The file is opened on first use.
   const std::shared_ptr<const MappedFile>& file() const;
 
-  // For folders; `inside` is relative to the folder. If the source is a file, the answers are false
-  // or empty.
+  // The functions below look into a folder, and `inside` is a path relative to the folder. If the
+  // source is a file, they return false or an empty value, and the two that open files throw.
   bool has(const std::string& inside) const;
   bool has_folder(const std::string& inside) const;
   // Returns `inside`, or `inside`.gz if only that exists, or an empty text if neither does.
@@ -31,6 +31,7 @@ class DataSource {
   // entries are looked at.
   std::vector<std::string> files(const std::string& inside = "") const;
   std::vector<std::string> folders(const std::string& inside = "") const;
+  // Returns the path of `inside`, whether or not it exists.
   std::string at(const std::string& inside) const;
   // Open a file. Both functions throw UserError if it is missing. open_text() also accepts the
   // gzipped file.

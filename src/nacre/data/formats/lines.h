@@ -32,9 +32,9 @@ class FieldCursor {
   std::string_view rest_;
 };
 
-// Cuts at blanks and tabs; there are no empty fields.
+// Cuts a line at blanks and tabs into fields, none of which is empty.
 std::vector<std::string_view> split_blanks(std::string_view line);
-// Cuts at every `separator`; fields may be empty and keep their blanks.
+// Cuts a line at every `separator` into fields, which may be empty and keep their blanks.
 std::vector<std::string_view> split_at(std::string_view line, char separator);
 std::string_view trimmed(std::string_view text);
 

@@ -63,7 +63,7 @@ class PickleParser {
       if (op == '.') break;
       step(op);
     }
-    if (stack_.size() != 1 || !marks_.empty()) fail("ends with more or less than one value");
+    if (stack_.size() != 1 || !marks_.empty()) fail("the pickle ends with more or less than one value");
     p_.root_ = stack_[0];
   }
 
@@ -127,12 +127,12 @@ class PickleParser {
   }
 
   Id top() {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("needs a value that is not there");
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("an instruction needs a value that is not there");
     return stack_.back();
   }
 
   std::vector<Id> pop_to_mark() {
-    if (marks_.empty()) fail("needs a mark that is not there");
+    if (marks_.empty()) fail("an instruction needs a mark that is not there");
     const auto first = stack_.begin() + static_cast<int64_t>(marks_.back());
     std::vector<Id> items(first, stack_.end());
     stack_.erase(first, stack_.end());
@@ -142,12 +142,13 @@ class PickleParser {
 
   std::vector<Id>& pool_of(Id id, Kind kind) {
     if (p_.kind(id) != kind)
-      fail(kind == Kind::list ? "appends to what is no list" : "sets items of what is no dictionary");
+      fail(kind == Kind::list ? "an instruction appends to a value that is not a list"
+                              : "an instruction sets items of a value that is not a dictionary");
     return p_.pools_[p_.at(id).pool];
   }
 
   void extend(Kind kind, const std::vector<Id>& items) {
-    if (kind == Kind::dict && items.size() % 2 != 0) fail("sets a key without a value");
+    if (kind == Kind::dict && items.size() % 2 != 0) fail("an instruction sets a key without a value");
     std::vector<Id>& to = pool_of(top(), kind);
     to.insert(to.end(), items.begin(), items.end());
   }
@@ -161,7 +162,7 @@ class PickleParser {
   void push_global(std::string_view module, std::string_view name) {
     const std::string whole = std::string(module.substr(0, 60)) + " " + std::string(name.substr(0, 60));
     const auto* found = std::find(kNames.begin(), kNames.end(), whole);
-    if (found == kNames.end()) fail("names '" + printable(whole) + "', which this reader does not know");
+    if (found == kNames.end()) fail("the pickle names '" + printable(whole) + "', which this reader does not know");
     push({.kind = Kind::global, .number = static_cast<int64_t>(found->size()), .begin = found->data()});
   }
 
@@ -174,7 +175,8 @@ class PickleParser {
   void push_object() {
     const Id arguments = pop();
     const Id callable = pop();
-    if (p_.kind(callable) != Kind::global || p_.kind(arguments) != Kind::tuple) fail("calls what is no function");
+    if (p_.kind(callable) != Kind::global || p_.kind(arguments) != Kind::tuple)
+      fail("an instruction calls a value that is not a function");
     const std::string_view name = p_.text(callable);
     if (name.starts_with("collections ")) return push_pool(Kind::dict, {});
     push_pool(Kind::object, {callable, arguments, make({})});
@@ -183,7 +185,7 @@ class PickleParser {
   void build() {
     const Id state = pop();
     if (p_.kind(top()) == Kind::dict) return;  // attributes of a dictionary are ignored
-    if (p_.kind(top()) != Kind::object) fail("sets the state of what has none");
+    if (p_.kind(top()) != Kind::object) fail("an instruction sets the state of a value that has none");
     p_.pools_[p_.at(top()).pool][2] = state;
   }
 
@@ -216,7 +218,7 @@ class PickleParser {
 
   void get(uint32_t index) {
     const auto found = memo_.find(index);
-    if (found == memo_.end()) fail("refers to a value that was not kept");
+    if (found == memo_.end()) fail("an instruction refers to a value that was not kept");
     stack_.push_back(found->second);
   }
 
