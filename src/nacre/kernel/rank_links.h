@@ -49,11 +49,10 @@ class PendingCommunication {
 };
 
 // Counts the rank's own vertices that can be computed while ranks still communicate. They are the
-// first ones.
+// first ones; the alone vertices are also inside.
 struct EarlyRows {
   int64_t alone = 0;   // number of first vertices that no edge connects with other ranks
-  int64_t inside = 0;  // number of first vertices to which no edge leads from other ranks; at least
-                       // `alone`
+  int64_t inside = 0;  // number of first vertices to which no edge leads from other ranks
 };
 
 class RankLinks {

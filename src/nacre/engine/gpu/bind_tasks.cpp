@@ -46,7 +46,7 @@ int64_t count_pieces(const TaskWindows& w) {
   return sum;
 }
 
-// Returns the narrowest windows that leave at most so many pieces.
+// Returns the narrowest windows that leave at most this many pieces.
 int64_t narrowest_window(const TaskWindows& w, int64_t most_pieces) {
   std::vector<int64_t> windows = {1};
   while (windows.back() < w.tasks.num_tasks()) windows.push_back(4 * windows.back());

@@ -81,7 +81,7 @@ class GpuCompiler {
   // Requests a source, and does not wait until it is compiled (unless there are no threads).
   GpuCode* code(const cuda::Source& source);
   DeviceFunction function(const cuda::Source& source) { return code(source)->get(); }
-  // Returns the function that was made under `key` before; the first time, requests the source that
+  // Returns the function that is kept under `key`. If there is none, requests the source that
   // make() returns. Writing the text of a kernel takes longer than everything else that a launch
   // needs, so equal kernels are recognised by a key, which must contain all that the text depends
   // on.

@@ -85,13 +85,14 @@ class GpuContext {
   const T* made(const std::string& key, const std::vector<T>& values) {
     return static_cast<const T*>(keep(key, values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
   }
-  // Returns the host value stored under `key`; the first time, the value that `make` returns.
+  // Returns the host value that is stored under `key`. If there is none, stores the value that
+  // `make` returns.
   template <class T, class Make>
   const T& once(const std::string& key, const Make& make) {
     return cache_.get<T>(key, make);
   }
-  // Returns the device copy of the values stored under `key`; the first time, of the values that
-  // `make` returns.
+  // Returns the device copy of values that is stored under `key`. If there is none, stores a copy
+  // of the values that `make` returns.
   template <class T, class Make>
   const T* made_once(const std::string& key, const Make& make) {
     const Resident* known = cache_.find<Resident>(key);
@@ -161,8 +162,9 @@ class GpuContext {
   std::shared_ptr<void> place(const void* host, int64_t bytes);
   void flush() { staging_.flush(); }
   void arrived() { staging_.arrived(); }
-  // Prepares a product whose algorithm is the fastest `among` so many of the library (device.h). A
-  // context with a parent releases it in its destructor.
+  // Prepares a product and returns its handle. If `among` is more than 1, this many algorithms of
+  // the library are timed, and the fastest one is taken (device.h). A context with a parent
+  // releases the product in its destructor.
   int prepare_gemm(const GemmShape& shape, int among);
 
   // Queues a kernel that copies row ids[i] of a table of floats to row i of `out`; gather_step()
@@ -181,8 +183,8 @@ class GpuContext {
   }
   Step scatter_step(const void* from, const NodeId* ids, void* table, const RowsOf& rows);
 
-  // Returns the step that launches a kernel; it does nothing if there are no blocks. Throws if the
-  // kernel takes other parameters.
+  // Returns the step that launches a kernel on `blocks` blocks of threads. If there are none, the
+  // step does nothing. Throws if the kernel takes parameters other than `params`.
   Step launch(const cuda::Source& source, int64_t blocks, cuda::LaunchParams params);
   Step launch(const GpuFunction& function, int64_t blocks, cuda::LaunchParams params);
   GpuCompiler& compiler() { return *compiler_; }

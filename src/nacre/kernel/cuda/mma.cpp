@@ -105,8 +105,8 @@ std::string wgmma_text(int64_t columns, bool a_in_registers) {
   }
   return std::string(R"(
 #if WGMMA
-// Returns the description of a slice for the hardware: rows of 128 bytes, groups of 8 rows 1024 bytes apart, 16-byte
-// words exchanged within 128 bytes.
+// Returns the description of a slice for the hardware: rows have 128 bytes, groups of 8 rows are 1024 bytes apart,
+// and the 16-byte words of a row are in another order, which depends on the row (place()).
 INLINE u64 described(const float* at) {
   return (u64)(((u32)__cvta_generic_to_shared(at) & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }

@@ -1,6 +1,6 @@
-// Sources of the statistics of columns and of their gradient. A block sums a tile of 32 columns
-// over a run of rows in double precision and writes the sums to the place of the run. A second
-// launch adds the sums of each column in order.
+// Sources of the statistics of columns and of their gradient. A block of threads sums a tile of 32
+// columns over a run of rows in double precision and writes the sums to the run's own place in the
+// workspace. A second launch adds the sums of each column in order.
 #pragma once
 
 #include "nacre/kernel/cuda/params.h"
@@ -19,7 +19,7 @@ enum class ColumnSums : uint8_t {
   squares,  // (x - mean)²
   grads,    // g and g · (x - mean)
 };
-// Returns how many doubles a place has for each column.
+// Returns how many doubles the place of a run has for each column.
 inline int64_t column_sums_width(ColumnSums kind) { return kind == ColumnSums::grads ? 2 : 1; }
 
 // `g` is read for grads only, `mean` for squares and grads.

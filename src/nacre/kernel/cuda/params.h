@@ -119,7 +119,8 @@ class Entry {
   }
   // Adds one pointer of a list of operands whose number differs from kernel to kernel.
   Entry& operand(std::string_view type, const std::string& name);
-  // Returns the head up to the brace, and a check of each type whose size the host has assumed.
+  // Returns the head, without the brace that opens the body of the kernel. In front of it stands a
+  // check of each type whose size the host has assumed.
   std::string text() const;
   // Returns a source of this kernel: `pattern` with text() in the place of its kEntryMark.
   Source source(std::string_view pattern, int threads, int64_t shared_bytes = 0) const;

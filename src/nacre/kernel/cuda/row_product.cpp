@@ -25,7 +25,8 @@ template <int K, int V> INLINE void copy_rows(const float* x, i64 first, i64 row
 #pragma unroll
   for (int r = 0; r < BM; r += apart) {
     const bool has = inside && first + r0 + r < rows;
-    // Words of rows that are a multiple of 8 apart are exchanged alike, so their distance is a constant.
+    // place() reorders the words of a row in a pattern that repeats every 8 rows. If `apart` is a
+    // multiple of 8, words of the same column are thus at a constant distance.
     const u32 further = (apart % 8 == 0 ? r * PITCH : place(r0 + r, k) - place(r0, k)) * 4;
     copy_async<V>(to + further, has ? from + r * K : x, has);
   }

@@ -40,13 +40,13 @@ std::string run_text() { return "\n#define NO_ROW 0xffffffffu\n" + struct_text<M
 // matrix stands before the ring, through which only rows pass then.
 //
 // If the architecture has the instructions (WGMMA), products of four warps read both slices from
-// shared memory. Their rows have 128 bytes, whose 16-byte words are exchanged according to the low
-// bits of the row number, as the hardware expects.
+// shared memory. Their rows have 128 bytes. The order of the 16-byte words of a row depends on the
+// low bits of the row number, as the hardware expects.
 constexpr const char* kProduct = R"(
 #define A_FLOATS (BM * PITCH)
 #define MATRIX (BN * PITCH)
-// A thread copies the same words of rows that are a multiple of 8 apart. Their words are exchanged alike, so the
-// addresses of its copies differ by constants.
+// A thread copies the same words of rows that are a multiple of 8 apart. The order of the words in a row repeats
+// every 8 rows (place()), so the addresses of its copies differ by constants.
 #define ACROSS (DEPTH / V)
 #define APART (THREADS / ACROSS)
 #define COPIES ((BM + APART - 1) / APART)
