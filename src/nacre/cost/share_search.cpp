@@ -37,15 +37,17 @@ struct Trial {
   double seconds = 0;  // seconds of the slowest device
 };
 
-// What is known of a device while the shares of one set of devices are moved.
+// The time of a device as a line over its share (a + b · share), as far as it is known while the
+// shares of one set of devices are moved.
 struct Line {
   double a = 0, b = 0;
   double most = 1;  // largest share that fits the memory
   double share = 0, seconds = 0;
   bool seen = false;
 
-  // Takes a point of the device. A slope far from the mean time of a share is an accident of the
-  // cut, and the line leads through 0 instead.
+  // Puts the line through the point (`at`, `took`) and the last point before it. If the slope of
+  // that line is far from took / at, the two cuts differ by accident, and the line leads through 0
+  // instead.
   void learn(double at, double took) {
     if (at <= 0) return;
     const double slope = seen && std::abs(at - share) > 1e-9 ? (took - seconds) / (at - share) : -1;

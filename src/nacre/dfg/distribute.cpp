@@ -393,8 +393,8 @@ class Distributor {
     forms_[i].plain = copy_to(space(i), i, [&](NodeRef in) { return operand(i, in); });
   }
 
-  // Makes a parameter, or a value of parameters. What is summed over rows is a partial sum of that
-  // over all ranks.
+  // Makes a parameter, or a value of parameters. If the value is a sum over rows, this rank makes
+  // its partial sum of it.
   void make_small(NodeRef i) {
     const Node& n = node(i);
     if (n.op == Op::column_moments) {

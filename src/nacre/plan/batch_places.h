@@ -28,7 +28,8 @@ struct BatchPlaces {
   bool host_draws() const { return drawn.find(kHost) < drawn.size(); }
   bool device_draws() const { return drawn.find(kDevice) < drawn.size(); }
   bool host_computes() const { return computed.find(kHost) < computed.size(); }
-  // Returns whether the letters are what they must be.
+  // Returns whether both texts have the same length and only the letters above, and the seconds are
+  // not negative.
   bool valid() const {
     const auto known = [](const std::string& text) {
       return std::all_of(text.begin(), text.end(), [](char c) { return c == kDevice || c == kHost; });

@@ -32,7 +32,8 @@ class Draft {
   Draft& operator=(const Draft&) = delete;
   ~Draft() = default;
 
-  // Computes what the passes over kernels ask for. The DFG must not change after this call.
+  // Computes what an() returns, which all later passes read. The DFG must not change after this
+  // call.
   void analyse();
   bool analysed() const { return analysis_ != nullptr; }
   const Analysis& an() const { return *analysis_; }

@@ -254,7 +254,8 @@ class Search {
     std::vector<size_t> chosen;
     for (size_t o = 0; o < group.options.size(); ++o) {
       const TotalWork& total = group.options[o].total;
-      // An option that covers another one is predicted to be at least as fast, so it comes first.
+      // If an option has not more work than another one in anything (covers()), it is predicted to
+      // be at least as fast, so it comes before the other one.
       const bool superfluous = std::any_of(group.options.begin(), group.options.begin() + static_cast<int64_t>(o),
                                            [&](const Option& better) { return better.total.covers(total); });
       if (superfluous || chosen.size() == kTimed) {

@@ -21,7 +21,7 @@
 
 namespace nacre {
 
-// A kernel of a plan on blocks: what the facts of a decision are taken from.
+// A kernel, its plan and the blocks that it runs on. The facts of a decision are taken from them.
 struct PlannedKernel {
   const Plan& plan;
   const Kernel& kernel;

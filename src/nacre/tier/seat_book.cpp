@@ -27,7 +27,8 @@ int64_t SeatBook::table_bytes(int64_t rows, int64_t seats) {
   return rows * per_row + seats * per_seat;
 }
 
-// Enlarges the ring. Places of uses change, so everything that refers to them is written anew.
+// Enlarges uses_, which is a ring. The uses get other places in it, so everything that refers to
+// these places is written anew.
 void SeatBook::make_room(int64_t more) {
   const int64_t wanted = end_ - begin_ + more;
   if (wanted <= static_cast<int64_t>(uses_.size())) return;

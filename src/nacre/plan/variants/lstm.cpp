@@ -16,7 +16,7 @@ std::string groups_decline(const LstmFacts& f, const DeviceTraits&) {
 
 // Steps of a long sum that a group of threads adds.
 constexpr int64_t kPiece = 128;
-// The gradient takes at least so many steps at a time.
+// The gradient takes at least this many steps at a time.
 constexpr int64_t kFewestSteps = 1024;
 
 std::string pieces_decline(const LstmFacts& f, const DeviceTraits&) {

@@ -32,7 +32,8 @@ ProductFacts product_facts(const PlannedKernel& k, const DeviceTraits& device);
 // computes the product and as much of the tail as it can.
 enum class ProductWay { own_kernel, library };
 const VariantList<ProductFacts>& product_variants();
-// Returns the product as the writer of its source takes it. The facts must outlive the result.
+// Returns the description of the product from which its source is written. The facts must outlive
+// the result.
 cuda::RowProduct row_product_of(const ProductFacts& facts, const DeviceTraits& device);
 
 // The decision `rows of a block`, for our own kernel: with 64 rows two blocks of threads share a

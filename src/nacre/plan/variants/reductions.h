@@ -1,6 +1,6 @@
-// Reductions over the edges of rows, as the writer of their CUDA source takes them
-// (kernel/cuda/rows.h). Planning asks the writer how many rows such a kernel has in flight, and the
-// GPU back end has it write the source.
+// Descriptions of reductions over the edges of rows, from which kernel/cuda/rows.h writes their
+// CUDA source. Planning asks that writer how many rows such a kernel has in flight, and the GPU
+// back end has it write the source.
 #pragma once
 
 #include "nacre/kernel/cuda/rows.h"
@@ -17,10 +17,10 @@ struct SummedProgram {
 // column of an entry takes the place of its source.
 SummedProgram summed_program(const PlannedKernel& k, int64_t width);
 
-// Returns what a reduction kernel of the plan asks for: a reduce or gtask of `program`, or an spmm.
-// Of `side`, only rows_at_dst is set. `program` must outlive the result.
+// Returns the description of a reduction kernel of the plan: a reduce or gtask of `program`, or an
+// spmm. Of `side`, only rows_at_dst is set. `program` must outlive the result.
 cuda::ReduceSpec reduce_spec(const PlannedKernel& k, const RowProgram& program, int value);
-// Returns the same for an spmm in tiles of columns; the program is as wide as a tile.
+// Returns the description of an spmm in tiles of columns. The program is as wide as a tile.
 cuda::ReduceSpec spmm_spec(const PlannedKernel& k, const SummedProgram& sum, const ColumnTiles& tiles);
 
 // Returns the fewest entries of a row that are worth a group of threads of their own in a reduction

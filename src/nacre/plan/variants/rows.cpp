@@ -28,14 +28,15 @@ std::string apart_declines(const RowFacts& f, const DeviceTraits&) {
 }
 
 // With this many pieces, the warps of every multiprocessor are busy several times over, and no
-// piece takes a group very long.
+// piece takes a group of threads very long.
 int64_t longest_piece(const RowFacts& f, const DeviceTraits& device) {
   return std::clamp<int64_t>(f.entries / (int64_t{128} * std::max(1, device.multiprocessors)),
                              std::max(f.shortest, kShortRow), 8192);
 }
 
-// The larger the groups are, the longer a row may be that a group works on. A group should not loop
-// more than 16 times, because a few long rows would then take longer than all others together.
+// The more threads a group has, the longer a row may be that the group works on. The group should
+// not loop over the row more than 16 times, because a few long rows would then take longer than all
+// others together.
 int64_t longest_of_group(const RowFacts& f, const DeviceTraits&) {
   return 16 * power_of_two(std::clamp<int64_t>(f.mean_degree, 8, 32));
 }

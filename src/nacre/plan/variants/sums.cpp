@@ -82,9 +82,9 @@ constexpr double kNear = 3;
 // Where rows take n times the bytes of the cache, n^-kReuse of the reads find their row there. This
 // is more than 1/n, because few rows are read often.
 constexpr double kReuse = 0.4;
-// Walking an edge once costs as much as so many bytes, besides the bytes of its index and weight.
+// Walking an edge once costs as much as this many bytes, besides the bytes of its index and weight.
 constexpr double kWalkBytes = 8;
-// Starting with a row, or with a piece of one, costs as much as so many bytes.
+// Starting with a row, or with a piece of one, costs as much as this many bytes.
 constexpr double kRowBytes = 384;
 
 double sum_seconds(const SpmmFacts& f, const ColumnTiles& tiles, int blocks, const DeviceTraits& device) {
@@ -101,7 +101,7 @@ double sum_seconds(const SpmmFacts& f, const ColumnTiles& tiles, int blocks, con
 }
 
 constexpr int kSourceBlocks[] = {16, 8, 4, 2, 1};
-// A row should have at least so many edges to a block.
+// A row should have at least this many edges to each block of vertices that the sum reads.
 constexpr int64_t kShortestPiece = 16;
 
 std::string decline_blocks(const SourceFacts& f, const DeviceTraits& device, int blocks) {

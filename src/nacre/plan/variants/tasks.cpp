@@ -13,7 +13,7 @@ constexpr int64_t kWorthCopying = int64_t{1} << 21;
 // buffer to the other), bounds, links and sums.
 constexpr int64_t kBytesOfEdge = 72;
 constexpr int64_t kBytesOfVertex = 8;
-// The factors of a gradient that are in memory at the same time take at most so many bytes.
+// The factors of a gradient that are in memory at the same time take at most this many bytes.
 constexpr int64_t kFactors = int64_t{256} << 20;
 constexpr int64_t kFewestEdges = 1024;
 

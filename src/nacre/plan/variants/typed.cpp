@@ -12,10 +12,11 @@
 namespace nacre {
 namespace {
 
-// With fewer rows, writing a block's matrix of partial sums costs more than the block saves.
+// If a block of threads has fewer rows than this, writing its matrix of partial sums costs more
+// than the block saves.
 constexpr int64_t kRowsOfGrad = 256;
 
-// A run is numbered with 32 bits, and each run of a gradient has a matrix of partial sums.
+// A run of rows is numbered with 32 bits, and each run of a gradient has a matrix of partial sums.
 constexpr int64_t kMostRuns = int64_t{1} << 20;
 
 constexpr const char* kNotTf32 = "this variant needs --precision tf32";
@@ -32,7 +33,7 @@ PairCounts count(const Graph& graph, End end) {
 
 double number(int64_t value) { return static_cast<double>(value); }
 
-// Products by type are taken for at least so many pairs at a time.
+// Products by type are taken for at least this many pairs at a time.
 constexpr int64_t kFewestPairs = 128;
 
 int64_t bytes_of_sum(const DeviceTraits& device) { return device.products == GemmType::bf16 ? 2 : 4; }
@@ -177,15 +178,16 @@ std::string grad_on_tensor_cores_decline(const TypedRowsGradFacts& f, const Devi
   return cuda::fits(cuda::TypedGrad{f.k, f.n, device.shared_bytes}) ? "" : kNoStages;
 }
 
-// If blocks keep the matrix in shared memory, there is one run for every block that the device
-// holds at once.
+// If blocks of threads keep the matrix of a type in shared memory, the rows are divided into one
+// run for every block that the device holds at once.
 int64_t runs_of_products(const TypedRowsFacts& f, const DeviceTraits& device) {
   const cuda::TypedProduct what = product_of_rows(f, device, TypeMatrix::kept);
   const int64_t held = int64_t{device.multiprocessors} * cuda::tile_of(what).together;
   return std::max<int64_t>(1, held / cuda::column_blocks(what));
 }
 
-// There is one run for every block that the device holds at once, so that all blocks end together.
+// The rows are divided into one run for every block of threads that the device holds at once, so
+// that all blocks end together.
 int64_t runs_of_grads(const TypedRowsGradFacts& f, const DeviceTraits& device) {
   const cuda::TypedGrad what = {f.k, f.n, device.shared_bytes};
   const int64_t together = std::clamp<int64_t>(device.shared_bytes / cuda::tile_of(what).shared_bytes, 1, 2);

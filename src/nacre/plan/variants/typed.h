@@ -34,8 +34,8 @@ struct TypedReduceFacts {
   RowProgram tail;               // the tail without the product `own`
 };
 TypedReduceFacts typed_reduce_facts(const PlannedKernel& k);
-// Returns the products by cell as the writer of their source takes them; `with_own`: with the own
-// product and the tail.
+// Returns the description of the products by cell from which their source is written. `with_own`:
+// with the own product and the tail.
 cuda::TypedProduct product_by_cell(const TypedReduceFacts& facts, const DeviceTraits& device, bool with_own);
 
 // The decision `typed sums`: the kernel computes sums over the edges of pairs and multiplies them.
@@ -81,7 +81,7 @@ ChunkFacts typed_chunks(const TypedRowsFacts& facts, const DeviceTraits& device,
 // rows. The limit is the number of runs, about; each type with rows has at least one.
 enum class TypeMatrix { kept, in_slices };
 const VariantList<TypedRowsFacts>& type_matrix_variants();
-// Returns the products on tensor cores as the writer of their source takes them.
+// Returns the description of the products from which a source for tensor cores is written.
 cuda::TypedProduct product_of_rows(const TypedRowsFacts& facts, const DeviceTraits& device, TypeMatrix way);
 
 // A weight gradient for each type, from stored rows (typed_rows_grad).
