@@ -120,7 +120,7 @@ class Bench {
     const std::string image = compile_cached(plugin_, source.text, source.name, arch);
     return load_kernel(device_, image, source.name, again);
   }
-  // Returns a function that launches so many blocks of a kernel.
+  // Returns a function that launches a kernel on the number of blocks of threads that it is given.
   std::function<void(int64_t)> launcher(const Kernel& kernel, const cuda::LaunchParams& params) {
     cuda::check_params(kernel.source, params);
     const auto held = std::make_shared<cuda::LaunchParams>(params);

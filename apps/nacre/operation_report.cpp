@@ -108,7 +108,8 @@ namespace {
 ShownSchedule schedule_batches(BatchSession& session, const std::string& name, int staleness,
                                const std::string& device) {
   if (session.sampler().layers() == 0 || session.disk() != nullptr || session.dataset().features.raw() == nullptr)
-    throw UserError("--schedule", "needs batches whose features are given and in memory", "leave --schedule out");
+    throw UserError("--schedule", "needs features that are one table in memory and are not learned",
+                    "leave --schedule out");
   ShownSchedule result;
   result.source = "times are predicted by the costs of operations that were measured on this graph";
   OperationCosts all = known_costs(session);

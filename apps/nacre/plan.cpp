@@ -231,9 +231,9 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
   if (c.space) config.plan_cache = false;  // a plan that was kept would leave nothing to search for
-  // The session follows the schedule only if it is in-turn, for which the bill must count the
-  // samples of a group. With any other schedule, the session would time operations on one device
-  // only.
+  // Of all schedules, the session follows only in-turn, because the bill must then count the
+  // samples of a group. A session that followed another schedule would time operations by itself,
+  // and on the device of the run only.
   if (c.schedule == "in-turn" && config.device != kTypical) config.batch_schedule = c.schedule;
   if (config.device != kTypical) return config;
   parse_precision(config.precision);

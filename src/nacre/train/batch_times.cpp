@@ -1,4 +1,5 @@
-// The part of BatchSession that says where the time of an epoch went, and from where rows were read.
+// The part of BatchSession that says where the time of an epoch went, and where rows were read
+// from.
 #include <algorithm>
 #include <utility>
 

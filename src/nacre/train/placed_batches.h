@@ -81,7 +81,7 @@ class PlacedBatches : public BatchComputer {
   // returns where the loss is on the device.
   const void* send_results(int64_t number, const void* loss);
 
-  // Return how many batches the host has computed so far, and in how many seconds of theirs.
+  // Return how many batches the host has computed so far, and the seconds that this took.
   int64_t host_batches() const { return host_batches_; }
   double host_seconds() const { return host_seconds_; }
 

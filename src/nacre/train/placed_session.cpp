@@ -31,7 +31,7 @@ void BatchSession::choose_places() {
   }
   const std::string option = "--schedule " + name;
   if (sampler_->layers() == 0 || !run_.dataset.features.defined())
-    throw UserError(option, "needs batches of neighbours whose features are given", "leave it out");
+    throw UserError(option, "needs features that are one table and are not learned", "leave it out");
   if (places.empty()) {
     if (run_.config.deterministic)
       throw UserError(option, "follows times that are measured, so its values differ from machine to machine",

@@ -67,7 +67,7 @@ struct RankFigures {
   // Seconds of the kernels of a step without communication, those of the fastest timed step. They
   // were measured while the other ranks were running, too.
   double kernel_seconds = 0;
-  double edge_seconds = 0;   // the part of kernel_seconds that was spent in kernels that walk edges
+  double edge_seconds = 0;   // those of kernel_seconds that kernels that walk edges take
   int64_t memory_limit = 0;  // the result of RankSession::memory_limit()
   RankTimes times;
 };
@@ -127,8 +127,8 @@ class RankSession {
   // that part_reports() reads (share_report.h). If `only_modelled` and a rank has no stored model,
   // returns nothing. Waits for the other ranks.
   std::vector<std::string> describe_parts(bool only_modelled) const;
-  // Returns the predicted seconds of a step's kernels in bf16, as a part of those in the precision
-  // of the rank; 0 if the device cannot compute in bf16.
+  // Returns the predicted seconds of a step's kernels in bf16, divided by those in the precision of
+  // the rank; 0 if the device cannot compute in bf16.
   double bf16_part() const;
   // Returns whether the score is a mean over vertices. If it is not, evaluation brings the
   // predictions for all vertices to rank 0.

@@ -89,7 +89,7 @@ void RunData::require_no_division(const std::string& how) const {
   const bool divides = divides_rows(dataset.features, how);
   native::release_pages(dataset.features.raw(), dataset.features.bytes());
   if (!divides) return;
-  throw UserError("--host-budget", "rows that stay on disk cannot be divided by their sums",
+  throw UserError("--host-budget", "feature rows that stay on disk cannot be normalized (divided by their sums)",
                   "add --normalize-features none, or raise --host-budget");
 }
 

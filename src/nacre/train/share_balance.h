@@ -23,13 +23,13 @@ struct PartReport {
   std::vector<double> features;           // features of the part as it is (step_features.h)
   std::optional<PerformanceModel> model;  // stored performance model of the device, if there is one
   double kernel_seconds = 0;              // measured seconds of the kernels; 0 if not measured yet
-  double edge_seconds = 0;                // the part of kernel_seconds in kernels that walk edges
+  double edge_seconds = 0;                // those of kernel_seconds that kernels over edges take
   double exchange_seconds = 0;            // seconds of moving rows during which no kernel runs
   int64_t received_bytes = 0;             // bytes of rows that come from other ranks
   int64_t memory_bytes = 0;               // bytes of memory that the rank takes
   int64_t memory_limit = 0;               // the most bytes of memory that the rank may take
-  // Predicted seconds of the kernels in bf16, as a part of what they take now; 0 if the rank cannot
-  // or must not switch to bf16.
+  // Predicted seconds of the kernels in bf16, divided by the seconds that they take now; 0 if the
+  // rank cannot or must not switch to bf16.
   double bf16_part = 0;
 };
 

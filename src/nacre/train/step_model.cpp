@@ -77,10 +77,12 @@ std::optional<PerformanceModel> load_step_model(const std::string& key) {
   if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
   try {
     const auto object = parse_json<nlohmann::json>(read_file(path), path);
-    if (!object.is_object() || object.value("format", "") != kFormat) throw UserError(path, "is not a step model");
+    if (!object.is_object() || object.value("format", "") != kFormat)
+      throw UserError(path, "holds no performance model");
     if (object.value("key", "") != key) return std::nullopt;
     PerformanceModel model = PerformanceModel::parse(object.value("model", nlohmann::json()).dump(), path);
-    if (model.columns() != step_columns()) throw UserError(path, "has other features than this program");
+    if (model.columns() != step_columns())
+      throw UserError(path, "was learned from other features than this program computes");
     return model;
   } catch (const std::exception& error) {
     log_warning(fmt::format("the performance model is not used: {}", error.what()));
