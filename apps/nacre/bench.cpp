@@ -132,9 +132,10 @@ void run_cpu(BenchCommand& c, const Command& command) {
 }  // namespace
 
 void add_bench(Command app) {
-  Command bench =
-      app.add_subcommand("bench", "run a benchmark: cpu, gpu, sampling, placement, wisegraph, graphtensor or nugnn");
+  Command bench = app.add_subcommand(
+      "bench", "run a benchmark: cpu, gpu, sampling, placement, wisegraph, graphtensor, nugnn or daha");
   bench.require_subcommand();
+  add_bench_daha(bench);
   add_bench_gpu(bench);
   add_bench_graphtensor(bench);
   add_bench_nugnn(bench);

@@ -26,6 +26,7 @@ void add_report(Command app);
 void add_bench(Command app);
 void add_completions(Command app);
 void add_man(Command app);
+void add_bench_daha(Command bench);
 void add_bench_gpu(Command bench);
 void add_bench_nugnn(Command bench);
 void add_bench_placement(Command bench);

@@ -87,7 +87,7 @@ std::string how_to_recommend(const RunConfig& config) {
       "training", "", config.data);
 }
 
-std::string costs_text(const std::vector<Cost>& costs) {
+std::string training_costs_text(const std::vector<Cost>& costs) {
   const bool one_reason = std::all_of(costs.begin(), costs.end(), [&](const Cost& c) {
     return !c.why_not.empty() && c.why_not == costs.front().why_not;
   });
@@ -166,7 +166,7 @@ void describe_data(const DataCommand& c) {
                origin.stored);
   }
   if (!origin.conversion.empty()) fmt::print("{:<12}{}\n", "made with", printable(origin.conversion));
-  fmt::print("{}", pairs ? how_to_recommend(c.config) : costs_text(costs));
+  fmt::print("{}", pairs ? how_to_recommend(c.config) : training_costs_text(costs));
 }
 
 }  // namespace nacre::cli

@@ -140,9 +140,10 @@ std::string schedule_line(VertexModel& session, double epoch_ms) {
   if (batches == nullptr || !places_batches(batches->config().batch_schedule)) return "";
   const ScheduleReport r = batches->schedule_report();
   const std::string& device = session.device().name();
-  std::string text = fmt::format("schedule {}: {} drew {} and computed {}, the host beside it drew {} and computed {}",
-                                 batches->config().batch_schedule, device, r.drawn_on_device, r.computed_on_device,
-                                 r.drawn_on_host, r.computed_on_host);
+  std::string text = fmt::format("schedule {}: {} drew {} and computed {}", batches->config().batch_schedule, device,
+                                 counted(r.drawn_on_device, "batch", "batches"), r.computed_on_device);
+  if (r.drawn_on_host + r.computed_on_host > 0)
+    text += fmt::format(", the host beside it drew {} and computed {}", r.drawn_on_host, r.computed_on_host);
   if (r.computed_on_host > 0) text += " in " + human_seconds(r.host_seconds);
   if (r.predicted_epoch > 0)
     text += fmt::format("; an epoch took {}, predicted were {}", human_seconds(epoch_ms / 1000),

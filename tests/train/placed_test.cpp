@@ -114,7 +114,8 @@ TEST_F(PlacedRun, AStoppedRunContinuesToTheSameBytes) {
   }
 }
 
-// The search runs on measured costs. On the CPU alone, everything is on the device of the run.
+// The search runs on measured costs. On the CPU alone, everything is on the device of the run. The
+// session that measures gets features that are already stored with 16 bits.
 TEST_F(PlacedRun, TheScheduleThatTheSearchFindsIsFollowed) {
   const TempDir cache;
   const char* const before = std::getenv("NACRE_CACHE");
@@ -122,6 +123,8 @@ TEST_F(PlacedRun, TheScheduleThatTheSearchFindsIsFollowed) {
   setenv("NACRE_CACHE", cache.path("").c_str(), 1);
   const Dataset data = small_data();
   RunConfig config = small_batch_run("sage", 3);
+  config.features.type = "bf16";
+  config.normalize_features = "row";
   const std::string want = trained(data, config).weights;
   config.deterministic = false;
   {

@@ -17,12 +17,12 @@ namespace {
 
 // Times the operations of batches that the host itself computes, in a session without the GPU.
 OperationTimes time_host(const BatchSession& session, double seconds) {
-  RunConfig config = session.config();
+  RunConfig config = settings_beside(session.config());
   config.device = kHostName;
   config.precision = "f32";
   config.plan = "off";
-  config.features_on = config.sample_on = config.batch_schedule = "auto";
-  config.features = {};
+  config.features_on = "auto";
+  config.features = {.type = config.features.type};
   config.loader.in_flight = -1;  // the session has chosen this number for the GPU
   config.memory_limit = 0;       // the limit of the run is one of the GPU's memory
   BatchSession host(session.dataset(), config, {.evaluation = false});
@@ -31,6 +31,13 @@ OperationTimes time_host(const BatchSession& session, double seconds) {
 }
 
 }  // namespace
+
+RunConfig settings_beside(RunConfig config) {
+  config.batch_schedule = config.sample_on = "auto";
+  config.normalize_features = "none";
+  config.staleness = 0;
+  return config;
+}
 
 LearnedCosts learn_costs(BatchSession& session, double seconds) {
   const double start = now_seconds();
@@ -107,13 +114,19 @@ BatchPlaces places_of(const ExecutionPlanGraph& graph, const NamedSchedule& sche
   return places;
 }
 
+RunSchedules find_schedules(BatchSession& session, int staleness) {
+  RunSchedules schedules;
+  schedules.graph = run_graph(session, known_costs(session), staleness);
+  schedules.comparison = compare_schedules(schedules.graph, {.whole_batches = true});
+  return schedules;
+}
+
 BatchPlaces find_places(BatchSession& session, const std::string& name, int staleness) {
-  const ExecutionPlanGraph graph = run_graph(session, known_costs(session), staleness);
-  const ScheduleComparison comparison = compare_schedules(graph, {.whole_batches = true});
-  const NamedSchedule* found = comparison.find(name);
+  const RunSchedules schedules = find_schedules(session, staleness);
+  const NamedSchedule* found = schedules.comparison.find(name);
   if (found == nullptr)
     throw UserError("--schedule " + name, "needs a GPU that draws neighbours, and this run has none", "use daha");
-  return places_of(graph, *found, comparison.bound);
+  return places_of(schedules.graph, *found, schedules.comparison.bound);
 }
 
 std::string places_text(const BatchPlaces& places, const std::string& device) {
@@ -121,14 +134,18 @@ std::string places_text(const BatchPlaces& places, const std::string& device) {
     return std::count(letters.begin(), letters.end(), BatchPlaces::kHost);
   };
   const auto all = static_cast<int64_t>(places.computed.size());
-  std::string text = fmt::format("of {}, {} draws {} and computes {}, and the host beside it draws {} and computes {}",
-                                 counted(all, "batch", "batches"), device, all - on_host(places.drawn),
-                                 all - on_host(places.computed), on_host(places.drawn), on_host(places.computed));
+  std::string text =
+      places.host_draws() || places.host_computes()
+          ? fmt::format("of {}, {} draws {} and computes {}, and the host beside it draws {} and computes {}",
+                        counted(all, "batch", "batches"), device, all - on_host(places.drawn),
+                        all - on_host(places.computed), on_host(places.drawn), on_host(places.computed))
+          : device + " draws and computes all batches";
   if (places.together) text += "; many batches are drawn before they are computed";
   if (places.seconds <= 0) return text;
   text += fmt::format("; predicted: {} a batch", human_seconds(places.seconds));
   if (places.least > 0)
-    text += fmt::format(", at most {:.0f} % above the least", 100 * (places.seconds / places.least - 1));
+    text += fmt::format(", {:.1f} % above a time that no such schedule can beat",
+                        100 * std::max(0.0, places.seconds / places.least - 1));
   return text;
 }
 

@@ -19,6 +19,10 @@ inline constexpr int64_t kScheduledBatches = 24;
 // If costs are not known, operations are measured for this many seconds to make a schedule.
 inline constexpr double kShortMeasuring = 6;
 
+// Returns the settings of a plain session on the data of the session that has these settings: it
+// follows no schedule, and the features are already what --normalize-features asks for.
+RunConfig settings_beside(RunConfig config);
+
 // The costs that learn_costs() has learned for one graph and model.
 struct LearnedCosts {
   OperationCosts costs;
@@ -42,6 +46,14 @@ ExecutionPlanGraph run_graph(const BatchSession& session, const OperationCosts& 
 
 // Returns the places of the batches in a schedule of an EPG.
 BatchPlaces places_of(const ExecutionPlanGraph& graph, const NamedSchedule& schedule, const LowerBound& bound);
+
+// The schedules of a run's batches that runs can follow, and the bound of their times.
+struct RunSchedules {
+  ExecutionPlanGraph graph;
+  ScheduleComparison comparison;
+};
+// Makes them for a session that follows no schedule.
+RunSchedules find_schedules(BatchSession& session, int staleness);
 
 // Returns where a run with the session's settings draws and computes its batches if it follows the
 // schedule of this name. Throws a UserError if there is no such schedule for this run.

@@ -179,11 +179,14 @@ void refuse_learned_on_host() {
 }
 
 void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32) {
-  if (feature_type(config.features.type) == DType::f32) return;
-  if (dataset.features.defined()) dataset.features = stored_as(config, dataset.features, 0, keep_f32);
+  const DType type = feature_type(config.features.type);
+  if (type == DType::f32) return;
+  // Tables that are stored so already come from another session.
+  if (dataset.features.defined() && dataset.features.dtype() != type)
+    dataset.features = stored_as(config, dataset.features, 0, keep_f32);
   for (size_t k = 0; k < dataset.type_features.size(); ++k) {
     Tensor& table = dataset.type_features[k];
-    if (table.defined()) table = stored_as(config, table, dataset.node_offsets[k], keep_f32);
+    if (table.defined() && table.dtype() != type) table = stored_as(config, table, dataset.node_offsets[k], keep_f32);
   }
 }
 

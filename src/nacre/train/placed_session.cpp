@@ -36,10 +36,7 @@ void BatchSession::choose_places() {
     if (run_.config.deterministic)
       throw UserError(option, "follows times that are measured, so its values differ from machine to machine",
                       "leave out --deterministic, or give --plan a file of nacre plan " + option + " --output FILE");
-    RunConfig plain = run_.config;
-    plain.batch_schedule = plain.sample_on = "auto";
-    plain.staleness = 0;
-    BatchSession session(run_.dataset, plain, {.evaluation = false});
+    BatchSession session(run_.dataset, settings_beside(run_.config), {.evaluation = false});
     places = find_places(session, name, run_.config.staleness);
   }
   run_.notes.push_back("schedule " + name + ": " + places_text(places, device_->name()));

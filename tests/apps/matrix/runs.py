@@ -203,7 +203,7 @@ def then_plan_file(runner, words, result, accepted):
 
 
 def then_plan(runner, words, result, accepted):
-    # With --schedule, plan measures operations for seconds (tests/apps/plan_test.py).
+    # With --schedule, plan measures operations for seconds (tests/apps/schedule_test.py).
     runner.run("plan", *only(accepted["plan"] - {"--schedule"}, words), "--output", "plan.json")
     with runner.place.known_rates():
         runner.run("explain", *only(accepted["explain"], words), "--steps", "1", "--search-seconds", "0.05")
