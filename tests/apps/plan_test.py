@@ -469,9 +469,14 @@ class Bench(PlanTest):
                       "1;2+2", "--shares", "0.1,0.2", "--epochs", 20, "--json", "t.json", "-q").out
         self.assertIn("probability", out)
         rows = json.loads(self.read("t.json"))
-        self.assertEqual(len(rows), 2 * 2 * 10)
+        self.assertEqual(len(rows), 2 * 2 * 11)
         for row in rows:
             self.assertAlmostEqual(row["own_percent"] + row["peer_percent"] + row["host_percent"], 100, delta=0.1)
+            if row["method"] == "lookahead":  # its rows change, so no set of rows has an expectation
+                self.assertIsNone(row["expected_host_percent"])
+                if row["devices"] == 1:
+                    self.assertLess(row["over_best"], 1)
+                continue
             self.assertAlmostEqual(row["host_percent"], row["expected_host_percent"], delta=3)
             if row["method"] == "probability":
                 self.assertLess(row["over_best"], 1.1)
