@@ -472,7 +472,8 @@ class Bench(PlanTest):
         self.assertEqual(len(rows), 2 * 2 * 11)
         for row in rows:
             self.assertAlmostEqual(row["own_percent"] + row["peer_percent"] + row["host_percent"], 100, delta=0.1)
-            if row["method"] == "lookahead":  # its rows change, so no set of rows has an expectation
+            # The rows of the look-ahead change, so no set of rows has an expectation.
+            if row["method"] == "lookahead":
                 self.assertIsNone(row["expected_host_percent"])
                 if row["devices"] == 1:
                     self.assertLess(row["over_best"], 1)
