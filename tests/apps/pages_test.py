@@ -87,7 +87,7 @@ class Pages(cli.CliTest):
         self.assertEqual(self.run_page("minibatches.md"), 12)
 
     def test_plans(self):
-        self.assertEqual(self.run_page("plans.md"), 14)
+        self.assertEqual(self.run_page("plans.md"), 15)
 
     def test_many_devices(self):
         self.assertEqual(self.run_page("many_devices.md"), 5)
