@@ -45,6 +45,14 @@ class SpanClock {
   double seconds_ = 0;
 };
 
+// Holds memory that a device may use until the program ends.
+void keep_for_ever(const std::vector<std::shared_ptr<void>>& memory) {
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<std::shared_ptr<void>>();
+  const std::lock_guard lock(mutex);
+  kept->insert(kept->end(), memory.begin(), memory.end());
+}
+
 class DeviceBatches : public BatchComputer {
  public:
   DeviceBatches(const BatchParts& parts, const GpuDevice& device) : parts_(parts), device_(device) {
@@ -98,13 +106,16 @@ class DeviceBatches : public BatchComputer {
     explicit DeviceBatch(DeviceBatches& a) : all(a) {}
     DeviceBatch(const DeviceBatch&) = delete;
     DeviceBatch& operator=(const DeviceBatch&) = delete;
-    // If the batch did not run, rows may still be written to its memory.
+    // If the batch did not run, rows may still be written to its memory. If nobody knows when this
+    // is over, because the device has failed, the memory is not given back.
     ~DeviceBatch() override {
-      if (!loaded) return;
+      if (!loading) return;
       try {
+        NACRE_CHECK(loaded, "the loading of a batch was not queued as a whole");
         all.main().wait_for(loaded);
       } catch (const std::exception& error) {
         log_verbose(std::string("the device did not load a batch: ") + error.what());
+        keep_for_ever({std::make_shared<BlockRunner::Ready>(std::move(ready)), ids, positions, keeps});
       }
     }
     void run(const Batch& batch, int64_t step, Finish finish) override { all.run(batch, *this, step, finish); }
@@ -121,6 +132,7 @@ class DeviceBatches : public BatchComputer {
     int64_t kept = 0;  // number of rows that stay
     SampleKey key;
     RowReads reads;
+    bool loading = false;        // whether work beside the steps may use the memory of the batch
     DeviceEvent before, loaded;  // events before and after the work that loads rows beside the
                                  // steps
   };
@@ -267,6 +279,7 @@ class DeviceBatches : public BatchComputer {
     side.wait_for(main().copied());
     side.wait_for(main().record());
     batch.before = side.record();
+    batch.loading = true;
     load_rows(*beside_, batch, rows, nullptr);
     batch.loaded = side.record();
   }
@@ -293,6 +306,7 @@ class DeviceBatches : public BatchComputer {
     }
     if (own.loaded) {
       main().wait_for(own.loaded);
+      own.loading = false;
       loads_.add(*beside_->device(), own.before, own.loaded);
       own.loaded.reset();
       return;
