@@ -36,7 +36,7 @@ def main():
         written = f"def py_{options.model}(" in MODELS.read_text()
         if written:
             times["in Python"] = []
-            # the same plan under the name of the other model
+            # The model that is written in Python gets the same plan, under its own name.
             plan = pathlib.Path(settings["plan"]).read_text()
             pathlib.Path(work, "own.json").write_text(plan.replace(f"dfg {options.model}", f"dfg py_{options.model}"))
         for _ in range(options.turns):

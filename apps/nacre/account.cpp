@@ -52,7 +52,8 @@ MemoryAccount::MemoryAccount(RunConfig& config, const RunPurpose& purpose) : pur
   if (!sizes) return;
   if (purpose.trains && config.mode == "minibatch" && has_tables_of_kinds(config, *sizes)) check_kind_options(config);
   mapped_ = sizes->mapped;
-  // Checking every byte of features that stay on disk would read them as a whole.
+  // Leave the bytes of features that stay on disk unchecked, because a check would read all of
+  // them.
   if (config.mode == "minibatch" && bytes_on_disk(config, sizes->feature_bytes) > 0) config.load.verify = false;
   bill_ = bill_before_reading(config, *sizes, purpose);
   require_fit(bill_, host_bound(config, choose_device(config.device, config.precision).gpu));

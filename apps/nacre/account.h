@@ -1,5 +1,6 @@
-// The memory of a command that runs a model. What cannot fit is refused before the data are read;
-// the whole bill is checked again when the plans are made. In both cases people are shown the bill.
+// This file accounts for the memory of a command that runs a model. The command refuses before the
+// data are read what cannot fit, and checks the whole bill again when the plans are made. In both
+// cases it shows the bill.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ class MemoryAccount {
   // does not fit into the memory of the host or of the GPU.
   MemoryAccount(RunConfig& config, const RunPurpose& purpose);
 
-  // Takes the bill of a session that has been made. planned() returns its largest phase.
+  // Makes the bill of a session that has been made the bill of the command; planned() then returns
+  // its largest phase.
   void reckon(HostMemory session);
   // Shows the bill of the session; throws UserError if it does not fit.
   void present(const HostMemory& session);

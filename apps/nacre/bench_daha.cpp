@@ -1,5 +1,6 @@
-// nacre bench daha: epochs of mini-batches by schedule (DA8). All schedules run in one engine, on
-// the same data and model, and their predicted times come from one EPG.
+// Defines nacre bench daha, which times epochs of mini-batches under each schedule (guarantee DA8
+// of docs/dev/contract.md). All schedules run in one engine, on the same data and model, and their
+// predicted times come from one EPG.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,19 +26,19 @@ namespace {
 struct DahaCommand {
   RunConfig config;
   std::string models = "gcn,sage";
-  std::string schedules;  // names of schedules; empty: all that can run
+  std::string schedules;  // names of schedules; empty: all that this machine can run
   int rounds = 5;         // epochs of each schedule that are timed
   std::string json;
 };
 
-// A schedule that is timed; `auto` follows none.
+// Holds the times of one schedule. The name `auto` stands for a session that follows no schedule.
 struct Timed {
   std::string name;
   std::unique_ptr<BatchSession> session;
   std::vector<double> seconds;  // seconds of each epoch but the first
 };
 
-// The schedule that others are compared with.
+// Name of the schedule that the others are compared with.
 constexpr const char* kBaseline = "cpu-sample";
 
 std::vector<std::string> wanted_schedules(const DahaCommand& c, bool gpu) {
@@ -70,8 +71,8 @@ std::vector<Timed> open_sessions(const DahaCommand& c, const Dataset& data, cons
   return all;
 }
 
-// The schedules take turns, one epoch each. The first epoch of each is not counted, because it
-// allocates memory.
+// Times the schedules, which take turns of one epoch each. The first epoch of each schedule is not
+// counted, because it allocates memory.
 void time_epochs(const DahaCommand& c, std::vector<Timed>& all) {
   for (int64_t epoch = 0; epoch <= c.rounds; ++epoch) {
     for (Timed& timed : all) {

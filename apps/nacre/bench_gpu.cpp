@@ -116,14 +116,14 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   Session session(data, config, {.evaluation = false});
   Device& device = gpu_of(session.device()).device();
   session.start();
-  device.reset_peak();  // memory that choosing algorithms took is not part of training
+  device.reset_peak();  // the memory that was taken to choose algorithms is not part of training
   std::vector<double> losses;
   losses.reserve(3);
   session.trainer().run({config.seed, 0});
   const double ready = now_seconds() - begin;
   write_tensors(c, session, model);
   for (int e = 0; e < 3; ++e) losses.push_back(session.train_step(e, config.optimizer.lr));
-  // Steps are queued without waiting, and a few at a time are timed together.
+  // The host queues `together` steps without waiting for their losses, and times them as one.
   std::vector<double> ms;
   int step = 3;
   int together = 1;
@@ -153,7 +153,8 @@ void run_model(const GpuBench& c, const Dataset& data, const std::string& model)
   if (c.kernels) kernel_lines(c, session, model);
 }
 
-// Returns numbers for the rows of every width, and for the edges.
+// Returns `count` random numbers from 0 to 1. The sums read them as rows of every width and as
+// weights of edges.
 std::vector<float> random_values(int64_t count) {
   std::vector<float> values(count);
   parallel_for((count + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {

@@ -26,7 +26,8 @@ struct GraphTensorCommand {
   std::string graphs, models, figures, variants, trace;
 };
 
-// Returns values that the model can compute with; which values they are does not matter here.
+// Returns features in [-0.5, 0.5) that depend only on row and column. Times do not depend on their
+// values.
 Tensor made_up_features(int64_t rows, int64_t width) {
   Tensor x(DType::f32, {rows, width});
   parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
@@ -83,7 +84,8 @@ void run_graphtensor(GraphTensorCommand& c, const Command& command) {
   if (bench.wants("15") || bench.wants("16") || bench.wants("17") || bench.wants("18")) bench_styles(bench);
   if (bench.wants("19")) bench_end_to_end(bench);
   if (bench.wants("reuse")) bench_reuse(bench);
-  // This figure must be the last one, because a trace cannot be switched off again.
+  // Figure 20 records a trace, and a trace cannot be switched off again, so this figure is the last
+  // one.
   if (bench.wants("20")) bench_timeline(bench);
   if (!c.trace.empty()) trace_write(c.trace);
   fmt::print("\nfiles:");
@@ -157,7 +159,8 @@ EpochTimes run_epoch(BatchSession& session, int64_t epoch, int batches) {
   EpochTimes t;
   const double start = now_seconds();
   session.begin_epoch(epoch, first);
-  // In the serial order, the next batch is only requested when the one before it is computed.
+  // In the serial order, waiting for the loss ensures that the next batch is only requested when
+  // the one before it is computed.
   const bool serial = session.config().loader.in_flight == 0;
   double loss = 0;
   for (int64_t b = first; b < all; ++b) {

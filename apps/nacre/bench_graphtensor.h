@@ -15,8 +15,8 @@ namespace nacre::cli {
 
 struct GraphTensorOptions {
   RunConfig config;
-  // The graphs that are measured. SPEC#WIDTH gives the graph of SPEC features of that width,
-  // instead of the twin's own.
+  // Specs of the graphs that are measured. SPEC#WIDTH means the graph of SPEC with features of that
+  // width instead of its own.
   std::vector<std::string> graphs = {"twin:products@0.02", "twin:reddit@0.05", "twin:gowalla#4353",
                                      "twin:wiki-talk@0.03#4353"};
   std::vector<std::string> models = {"gcn", "sage", "ngcf"};
@@ -24,7 +24,7 @@ struct GraphTensorOptions {
   std::vector<std::string> variants;  // names of the loader's variants to measure; empty: all
   int rounds = 3;                     // number of times that the variants take turns
   int batches = 12;                   // batches of an epoch; each style gets a third of them
-  // The number of batches that a plan tuned on other batches is used for.
+  // Number of batches for which bench_reuse() uses a plan that was tuned on other batches.
   int blocks = 100;
   std::string out = "bench-graphtensor";
 };
@@ -39,8 +39,8 @@ class GraphTensorBench {
   RunConfig config_for(const std::string& model) const;
 
   void say(const std::string& line) const;  // prints progress
-  // Writes a report to its files and, if there is a title, prints it. Called without a title after
-  // each measurement, so that an interrupted run loses nothing.
+  // Writes a report to its files and, if there is a title, prints it. The figures call keep()
+  // without a title after each measurement, so that an interrupted run loses nothing.
   void keep(const std::string& name, const std::string& title, const Report& report);
   void write(const std::string& name, const std::string& content);
   const std::vector<std::string>& files() const { return files_; }
@@ -52,8 +52,8 @@ class GraphTensorBench {
   std::vector<std::string> files_;
 };
 
-// How other frameworks compute a step, written as plans of this engine. The last style is Nacre's
-// own.
+// Describes how a framework computes a step, as a plan of this engine. The last of kStyles is
+// Nacre's own way, the others are those of other frameworks.
 struct Style {
   const char* name;
   const char* plan;
@@ -61,14 +61,16 @@ struct Style {
 inline constexpr Style kStyles[] = {
     {"edge-wise dense (PyG)", "tensor"}, {"edge by edge (DGL)", "edge"}, {"NAPA", "vertex"}, {"NAPA+DKP", "auto"}};
 
-// The optimisations of the paper's scheduler; each variant adds one to those before it.
+// Names a setting of the loader. The first of loader_variants() is the serial order; each further
+// one adds an optimisation of the paper's scheduler to the one before it.
 struct LoaderVariant {
   const char* name;
   LoaderOptions options;
 };
 std::vector<LoaderVariant> loader_variants(const GraphTensorOptions& options);
 
-// The times of an epoch of at most `batches` steps, which are the last steps of the epoch.
+// Holds the times of the steps that run_epoch() runs: the last `batches` steps of an epoch, or all
+// of them if the epoch has fewer.
 struct EpochTimes {
   double seconds = 0;              // time from the first step to the last loss
   double compute = 0, device = 0;  // StepTimes::host and StepTimes::device of these steps

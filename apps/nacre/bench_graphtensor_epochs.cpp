@@ -1,5 +1,5 @@
-// Fig. 19: epochs from seeds to updated weights, first in the serial order in each execution style,
-// then with each optimisation of the tensor scheduler added.
+// Measures Fig. 19: the time of epochs from seeds to updated weights, first in the serial order in
+// each execution style, then with each optimisation of the tensor scheduler added.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace nacre::cli {
 namespace {
 
-// Measurements of one variant, one for each round.
+// Holds the measurements of one variant. Each list has an entry for each round.
 struct Measured {
   std::vector<double> seconds;
-  std::vector<std::vector<double>> parts;  // in the order of kParts
+  std::vector<std::vector<double>> parts;  // for each of kParts, the seconds of each round
 
   void add(const EpochTimes& t) {
     const LoaderTimes& l = t.loader;
@@ -30,9 +30,9 @@ struct Measured {
   }
   std::vector<double> waits;  // share of the epoch spent waiting
 };
-// The parts of an epoch. compute: time of the thread that calls the kernels. device: time of the
-// GPU, from the first to the last kernel of each step. T: time of the link to the device, if there
-// is one. S, R, K, prepare: time of all threads together.
+// Names the parts of an epoch. compute is the time of the thread that calls the kernels. device is
+// the time of the GPU, from the first to the last kernel of each step. T is the time of the link to
+// the device, if there is one. S, R, K and prepare are the times of all threads together.
 constexpr const char* kParts[] = {"compute_ms", "device_ms", "S_pick_ms", "S_insert_ms",
                                   "R_ms",       "K_ms",      "T_ms",      "prepare_ms"};
 
@@ -56,7 +56,8 @@ std::vector<Measured> measure(GraphTensorBench& bench, const std::string& graph,
   return measured;
 }
 
-// The styles of other frameworks run one stage after another, as in the paper.
+// Number of styles of other frameworks. In these styles, one stage of a batch runs after another,
+// as in the paper.
 constexpr size_t kOthers = std::size(kStyles) - 1;
 
 std::vector<std::string> all_names(const GraphTensorOptions& options) {

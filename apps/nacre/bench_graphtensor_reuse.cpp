@@ -20,7 +20,8 @@ struct ReuseTimes {
   double reused_sum = 0, own_sum = 0;
 };
 
-// Returns batches whose seeds occur in no epoch that plans are tuned on.
+// Returns `count` batches that are drawn with another seed number and from epoch 1 on, so that the
+// session's plan was not tuned on them.
 std::vector<Sample> other_batches(const BatchSession& session, int count) {
   BatchOrder order(session.dataset().splits.train, session.config().batch_size, session.config().seed + 1, true);
   std::vector<Sample> list;

@@ -49,7 +49,7 @@ size_t class_of(const Plan& plan, const Kernel& k) {
 
 struct StyleFigures {
   std::string state = "ok";
-  double seconds = 0;  // all kernels, median over batches, without translation
+  double seconds = 0;  // all kernels, median over batches; without preparing them (translation)
   std::array<double, kClasses.size()> classes{};
   double footprint = 0, edge_tensors = 0;  // bytes of the largest batch
   double bytes = 0, flops = 0;             // mean over the steps

@@ -97,7 +97,8 @@ void add_bench_nugnn(Command bench) {
   c->config.model.hidden = 0;
   c->config.device = "cpu";
   add_execution_options(command, c->config);
-  // Parts of graphs are trained on as a whole, with plans by rules.
+  // All figures train on whole graphs, or on parts of graphs as if each part were a whole graph,
+  // and take plans by rules. The user therefore cannot set these options.
   command.without({"--mode", "--plan", "--recompute", "--reorder", "--deterministic", "--no-plan-cache"});
   add_talk_options(command);
   command

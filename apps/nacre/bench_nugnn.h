@@ -17,7 +17,7 @@ struct NugnnCommand {
   std::string graphs;
   PartSampling sampling;
   int folds = 12;
-  std::vector<std::string> device_sets;  // each a list of devices, as for --devices
+  std::vector<std::string> device_sets;  // each text is a list of devices, as for --devices
   std::string methods = "uniform,frequency,flops,cores,auto";
   int epochs = 200;  // epochs of the run that the shares are chosen for, and of each run of Table 2
   int timed = 15;    // number of steps that are timed

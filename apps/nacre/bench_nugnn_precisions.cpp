@@ -19,8 +19,8 @@ std::vector<std::string> precision_graphs(const NugnnCommand& c) {
   return {"twin:cora", "twin:citeseer", "twin:pubmed", "twin:arxiv@0.2", "twin:flickr@0.2"};
 }
 
-// Returns what the paper calls a precision. Its mixed precisions (AMP) multiply with fewer bits and
-// store values as f32; so does tf32.
+// Returns the paper's name of `precision`. The paper's mixed precisions (AMP) multiply with fewer
+// bits and store values as f32, and so does tf32.
 std::string paper_name(const std::string& precision) {
   if (precision == "f32") return "FP32";
   if (precision == "tf32") return "AMP-style";

@@ -18,8 +18,8 @@
 namespace nacre::cli {
 namespace {
 
-// The number of steps before the timed ones. If a run moves work between ranks at all, it has done
-// so by then, and has timed the kernels of the new parts.
+// Number of steps before the timed ones. A run that moves work between ranks has moved it and has
+// timed the kernels of the new parts before these steps are over.
 constexpr int64_t kWarm = 2 * (kTimedSteps + 2) + 1;
 constexpr const char* kOwn = "auto";
 

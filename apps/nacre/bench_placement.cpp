@@ -66,8 +66,8 @@ std::vector<std::string> parse_methods(const std::string& text) {
   return names;
 }
 
-// Counts how many batches of each device read each row. Batch i of an epoch belongs to device i
-// modulo the number of devices.
+// Returns, for each device and row, how many batches of the device read the row, on average over
+// the epochs. Batch i of an epoch belongs to device i modulo the number of devices.
 std::vector<std::vector<float>> count_reads(const AccessRequest& accesses, int devices, int64_t epochs) {
   const Sampler sampler(*accesses.graph, accesses.sampling);
   std::vector<std::vector<float>> counts(static_cast<size_t>(devices),
@@ -98,7 +98,8 @@ std::vector<std::vector<float>> count_reads(const AccessRequest& accesses, int d
   return counts;
 }
 
-// Returns the reads of all devices together, by the tables of each.
+// Returns what each device reads from each tier with this placement, if counts[d][v] batches of
+// device d read row v, and the largest cost over the devices.
 JudgedPlacement judge_counts(const FeaturePlacement& placement, const std::vector<std::vector<float>>& counts,
                              const RowCosts& costs) {
   JudgedPlacement judged{placement.method, placement.seconds};
@@ -134,8 +135,8 @@ class PlacementTables {
     PlacementRequest request = request_for(setup, share);
     if (counts_.size() != setup.group.size())
       counts_ = count_reads(accesses_, static_cast<int>(setup.group.size()), c_.epochs);
-    // This placement uses the counted reads, which nobody knows before the epochs, so no other
-    // placement is expected to be better.
+    // Make the placement `hindsight` with the counted reads. Nobody knows these counts before the
+    // epochs, so no other placement is expected to be better.
     std::vector<float> all(expected_.size(), 0.0f);
     for (const std::vector<float>& each : counts_) {
       for (size_t v = 0; v < all.size(); ++v) all[v] += each[v];
@@ -157,7 +158,7 @@ class PlacementTables {
     add_counts(setup, share, ahead, nullptr, best);
   }
 
-  // Returns the rows that the first device of a set holds.
+  // Returns the vertices whose rows the first device of a set holds.
   Array<NodeId> first_device(const Setup& setup, double share) const {
     PlacementRequest request = request_for(setup, share);
     return place_features(request).device_rows.front();
@@ -189,7 +190,7 @@ class PlacementTables {
     add_counts(setup, share, counted, &expected, best);
   }
 
-  // `expected` is null if nothing is known before the batches are drawn.
+  // Adds a line to the report. `expected` is null if nothing is known before the batches are drawn.
   void add_counts(const Setup& setup, double share, const JudgedPlacement& counted, const JudgedPlacement* expected,
                   const JudgedPlacement& best) {
     const TierReads rows = counted.all();

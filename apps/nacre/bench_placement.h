@@ -17,8 +17,8 @@ struct PlacementBench {
   std::string groups = "1;2;2+2;4";     // sets of simulated devices
   std::string shares = "0.05,0.1,0.2";  // shares of all rows that each device holds
   std::string methods;                  // methods of placement; empty: all
-  // GB/s at which a device reads its own rows (0: at no cost), those of a peer and those of the
-  // host.
+  // These are the GB/s at which a device reads its own rows (0: at no cost), those of a peer, and
+  // those of the host.
   double own_rate = 0, peer_rate = 100, host_rate = 20;
   double alpha = -1;      // alpha of Algorithm 1; negative: the alpha with the least expected time
   int64_t epochs = 1;     // epochs that are sampled and counted
@@ -35,9 +35,11 @@ std::vector<double> parse_scales(const PlacementBench& c);
 // seconds are those of the first placement and of planning; drawing batches is not among them.
 JudgedPlacement judge_look_ahead(const PlacementRequest& request, int64_t epochs);
 
-// Trains once without locality-aware sampling and once with each scale, on the host, as if the rows
-// `near` were in device memory. The tables have, for each run, the rows that batches read from the
-// host, the time that the link takes for them, the losses, and their distance from the first run.
+// Trains on the host, as if the rows `near` were in device memory: once without locality-aware
+// sampling, and once with each of the scales that parse_scales() returns. A scale is the weight of
+// preferred vertices relative to that of others. `runs` says of each of these runs how many rows
+// batches read, how many of them from the host, how long the link takes for those, and what the
+// losses are, also relative to those of the first run. `curves` has the losses of every epoch.
 struct LocalityTables {
   Report runs, curves;
 };

@@ -1,6 +1,6 @@
-// Loss curves of locality-aware sampling (nacre bench placement --scales). Rows in device memory
-// are simulated: the model trains on the host, and its samples prefer the rows that a device would
-// hold.
+// Measures loss curves of locality-aware sampling (nacre bench placement --scales). Rows in device
+// memory are simulated: the model trains on the host, and its samples prefer the rows that a device
+// would hold.
 #include <fmt/format.h>
 
 #include "bench_placement.h"
@@ -15,7 +15,8 @@
 namespace nacre::cli {
 namespace {
 
-// The rows that the batches of an epoch read.
+// Counts the rows that the batches of an epoch read: all of them, and those that a device would
+// read from the host.
 struct EpochRows {
   int64_t all = 0, host = 0;
 };
@@ -46,8 +47,10 @@ EpochRows count_rows(const PlacementBench& c, const Dataset& data, std::span<con
 }
 
 struct Curve {
-  // The losses of every epoch: on its batches, and on all neighbours of the training and validation
-  // vertices after it. Uneven samples estimate less exactly, which makes the first one larger.
+  // Each of these lists has a loss for every epoch. `batches` is the mean over the batches of the
+  // epoch. `train` and `validation` are computed after the epoch on all neighbours of the training
+  // and validation vertices. Locality-aware samples are uneven and estimate less exactly, which
+  // makes the loss on batches larger.
   std::vector<double> batches, train, validation;
   double test = 0;
 };

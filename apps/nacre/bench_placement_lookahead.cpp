@@ -1,5 +1,6 @@
-// The row of nacre bench placement for --cache lookahead: the batches of each simulated device are
-// drawn and planned as a run does it, and the rows without a slot are counted.
+// Computes the line of nacre bench placement for --cache lookahead. It draws the batches of each
+// simulated device and plans their rows as a run does it, and counts the rows that have no seat in
+// the device when a batch reads them.
 #include <numeric>
 
 #include "bench_placement.h"
@@ -9,7 +10,8 @@
 namespace nacre::cli {
 namespace {
 
-// Returns the vertices of all rows of the batches, batch by batch.
+// Returns, for each batch of a device, the vertices whose rows it reads. `part` says which batches
+// belong to the device.
 std::vector<std::vector<NodeId>> batches_of_device(const AccessRequest& accesses, const Sampler& sampler,
                                                    const BatchPart& part, int64_t epochs) {
   std::vector<NodeId> seeds(accesses.train.begin(), accesses.train.end());

@@ -46,14 +46,16 @@ std::vector<int> parse_fanout(const std::string& text) {
   return list;
 }
 
-// What the batches [first, last) have sampled.
+// Counts the edges and vertices of samples. A SampleRange draws the batches [first, last) and
+// returns these counts.
 struct Met {
   int64_t edges = 0;
   int64_t vertices = 0;
 };
 using SampleRange = std::function<Met(int64_t first, int64_t last)>;
 
-// Gives the seeds of batch i. Batches are counted over all epochs, which follow one another.
+// Gives the seeds and the key of batch i. After the last batch of an epoch, the seeds of its first
+// batch follow again.
 class Seeds {
  public:
   Seeds(const Dataset& data, const RunConfig& config) : order_(ids(data), config.batch_size, config.seed, true) {
@@ -100,7 +102,8 @@ SampleRange on_cpu(const Sampler& sampler, const Seeds& seeds) {
   };
 }
 
-// Compares one of the batches that are sampled together with the host's sample.
+// Samples `together` batches at once on the GPU, and returns whether the last of these samples
+// equals that of the host.
 bool same_as_host(GpuSampler& on_gpu, const Sampler& sampler, const Seeds& seeds, int64_t together) {
   std::vector<GpuSampler::Batch> batches;
   for (int64_t i = 0; i < together; ++i) batches.push_back({seeds.at(i), Seeds::key(i)});

@@ -36,8 +36,8 @@ struct WiseCommand {
   bool cost_model = false, outliers = false, dkp = false, partition = false;
 };
 
-// Returns the spec scaled by a factor: twin:arxiv@0.5 scaled by 0.1 is twin:arxiv@0.05. Files stay
-// as they are.
+// Returns the spec of a twin with its scale multiplied by `factor`: twin:arxiv@0.5 times 0.1 is
+// twin:arxiv@0.05. Returns the spec of a file unchanged.
 std::string scaled(const std::string& spec, double factor) {
   if (factor == 1 || !spec.starts_with("twin:")) return spec;
   const size_t at = spec.find('@');

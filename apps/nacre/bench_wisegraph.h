@@ -17,7 +17,7 @@ struct WiseOptions {
   std::vector<std::string> graphs = {"twin:arxiv", "twin:products@0.1", "twin:reddit@0.1", "twin:proteins@0.25"};
   std::vector<std::string> models = {"gcn", "sage", "gat", "rgcn", "sage-lstm"};
   std::vector<std::string> figures;
-  // The devices that Fig. 20 and Table 2 are measured on.
+  // These are the devices that Fig. 20 and Table 2 are measured on.
   std::vector<std::string> devices = {"cpu:1", "cpu:1"};
   int epochs = 6;           // number of timed epochs
   double scale = 1;         // factor on the size of every graph
@@ -34,7 +34,8 @@ class WiseBench {
   const DeviceProfile& profile();
   TimingOptions timing() const;
 
-  // Returns the scaled graph that a model is run on. data() loads each graph once.
+  // graph_for() returns the spec of the scaled graph that a model is run on. data() returns the
+  // data set of a spec, and reads it unless it is the one that was read last.
   std::string graph_for(const std::string& graph, const std::string& model) const;
   const Dataset& data(const std::string& spec);
   // Returns the seconds that loading the last data set took.
@@ -43,8 +44,8 @@ class WiseBench {
   Workbench open(const std::string& graph, const std::string& model);
 
   void say(const std::string& line) const;  // prints progress
-  // Writes a report to its files and, if there is a title, prints it. Called without a title after
-  // each measurement, so that an interrupted run loses nothing.
+  // Writes a report to its files and, if there is a title, prints it. The figures call keep()
+  // without a title after each measurement, so that an interrupted run loses nothing.
   void keep(const std::string& name, const std::string& title, const Report& report);
   void keep_svg(const std::string& name, const std::string& svg);
   const std::vector<std::string>& files() const { return files_; }
@@ -70,7 +71,7 @@ void bench_rank_placement(WiseBench& bench);  // measures Fig. 20
 void bench_rank_epochs(WiseBench& bench);     // measures Table 2
 void bench_overhead(WiseBench& bench);        // measures Table 3
 void bench_cost_model(WiseBench& bench);
-void bench_placement(WiseBench& bench);  // runs for --dkp
+void bench_placement(WiseBench& bench);  // measures what --dkp asks for
 void bench_partition(WiseBench& bench);
 
 }  // namespace nacre::cli

@@ -20,7 +20,7 @@ bool multiplies_by_type(const Kernel& k) {
                      [](const Micro& m) { return m.op == MicroOp::typed_gemm; });
 }
 
-// Returns the largest forward kernel that follows the table.
+// Returns the number of the largest forward kernel that follows the table.
 size_t batched_kernel(const Plan& plan, bool lstm) {
   size_t best = plan.kernels.size();
   for (size_t k = 0; k < plan.kernels.size(); ++k) {

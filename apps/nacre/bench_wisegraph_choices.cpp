@@ -116,7 +116,8 @@ void add_samples(Report& report, const std::string& graph, const std::string& mo
   }
 }
 
-// Reports the errors of all kernels, and of those long enough to matter.
+// Adds the median prediction error of each kind of kernel to the report. Returns a text with the
+// errors of all kernels, and of those that take a millisecond or more.
 std::string kind_errors(const DeviceProfile& profile, const std::vector<Timing>& samples, Report& report) {
   std::map<std::string, std::vector<Timing>> kinds;
   for (const Timing& s : samples) kinds[s.work.kind].push_back(s);
@@ -198,7 +199,8 @@ struct Flip {
   double chosen_seconds = -1, best_seconds = -1;
 };
 
-// Changes every site on its own and leaves the others as chosen.
+// Times every option of each site, with all other sites as chosen. Returns for each site the
+// seconds of the chosen option and of the best one.
 std::vector<Flip> flip_sites(Workbench& work, KernelLedger& ledger, const PlanOptions& chosen) {
   std::vector<Flip> flips;
   for (const Site& site : find_sites(prepare_dfg(work.dfg(), work.blocks(), chosen), work.blocks().cover_layers())) {
@@ -245,8 +247,9 @@ void bench_placement(WiseBench& bench) {
                     flip.chosen, cell(flip.chosen_seconds * 1e3), cell(flip.best_seconds * 1e3),
                     cell(100 * (flip.chosen_seconds / flip.best_seconds - 1))});
       }
-      // Predicts as training does: with the profile, and with the profile corrected by the kernels
-      // timed at the start.
+      // Training predicts with the profile after it has corrected it by the kernels timed at the
+      // start. The benchmark therefore predicts both with the profile as it is and with it
+      // corrected.
       CostModel adapted = bench.profile().model;
       adapted.correct(planned.search.samples);
       add_samples(kernels, fmt::format("{} features, hidden {}", features, hidden), "gcn", bench.profile(),

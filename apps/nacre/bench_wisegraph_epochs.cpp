@@ -14,8 +14,8 @@ namespace nacre::cli {
 namespace {
 
 constexpr const char* kPlans[] = {"vertex", "edge", "tensor", "off", "auto"};
-constexpr size_t kByHand = 3;  // the first ones are the plans written by hand
-// A plan predicted this many times slower than the limit is not even started.
+constexpr size_t kByHand = 3;  // number of plans that are written by hand, the first of kPlans
+// A plan is not run if its predicted time is more than this many times the limit.
 constexpr double kHopeless = 20;
 
 struct Speedups {
@@ -34,7 +34,10 @@ double speedup(const std::vector<PlanTiming>& timings) {
   return best > 0 && own > 0 && timings.back().state == "ok" ? best / own : -1;
 }
 
-// Plans that would take hours by their predictions are left out; empty plans stand for them.
+// Returns the times of a training step under each of kPlans. For the last of them, `auto`, it sets
+// `planned` to the plan that the planner has made and to how that plan was found. Plans whose
+// predicted time is more than kHopeless times --limit-s are not run: their state is "slow", and
+// they have no times.
 std::vector<PlanTiming> time_all(WiseBench& bench, Workbench& work, PlanAnswer& planned) {
   SearchOptions how;
   how.model = &bench.profile().model;
@@ -134,8 +137,9 @@ void bench_overhead(WiseBench& bench) {
         answer = work.answer("auto", use_cache);
         return now_seconds() - start;
       };
-      // One of the two calls searches and the other reads the cache, whatever the cache holds at
-      // first.
+      // Time both a search and a read of the plan cache. If the first call has found the plan in
+      // the cache, the second one must search; otherwise the second one finds the plan of the first
+      // in the cache.
       PlanAnswer first, again;
       double cold = timed(true, first);
       double cached = -1;

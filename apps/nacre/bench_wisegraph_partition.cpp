@@ -46,7 +46,8 @@ Partitioned timed_partition(const Graph& graph, const PartitionTable& table) {
   return best;
 }
 
-// Says how far the worst point is from the line, and at which size (in million edges).
+// Says how far the time of the worst point is from the line, in seconds, and at which size (in
+// million edges) that is.
 struct Deviation {
   double seconds = 0, at = 0;
 };

@@ -15,7 +15,8 @@ namespace nacre::cli {
 namespace {
 
 constexpr int64_t kHidden[] = {16, 32, 64, 128, 256, 512, 1024};
-// With auto, each layer and direction has a choice of its own.
+// These are the values of --halo-rows, which says what travels between devices. With auto, each
+// layer and direction has a choice of its own.
 constexpr const char* kRows[] = {"late", "narrow", "early", "columns", "sums", "auto"};
 constexpr double kClose = 1.03;
 constexpr double kRate = 0.01;  // the optimiser's learning rate; it does not matter for times
@@ -24,8 +25,8 @@ constexpr int kWarmUp = 2;      // the first steps of a turn do not count, becau
 constexpr int kEpochs = 9;
 
 struct RankTiming {
-  // "ok" if the timing is complete; "slow" if it was given up, with the times so far; "memory" if
-  // the run does not fit into memory.
+  // The state is "ok" if the timing is complete, "slow" if it was given up and has the times so
+  // far, and "memory" if the run does not fit into memory.
   std::string state = "ok";
   std::vector<double> steps;
   std::string chosen;  // the placement in words
@@ -46,8 +47,8 @@ RunConfig ranked_config(const WiseBench& bench, const std::string& model, const 
   return config;
 }
 
-// Makes a session and times some steps of it. Returns false if timing this configuration again
-// would be useless.
+// Makes a session and times some steps of it. Returns false if the run does not fit into memory or
+// is too slow, so that it should not get another turn.
 bool turn(const Dataset& data, const RunConfig& config, const TimingOptions& how, RankTiming& timing) {
   RankedSession session(data, config, {});
   timing.chosen = placement_text(session.placement().placement);

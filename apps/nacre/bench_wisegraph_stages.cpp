@@ -24,8 +24,8 @@ struct Stage {
   double seconds = -1;
 };
 
-// Tries one table after another and keeps the fastest. A table that is much slower is given up
-// after one step.
+// Times the model as written with each candidate table, and returns the fastest table and its time.
+// A table that takes more than three times as long as the best so far is given up after one step.
 Stage best_table(WiseBench& bench, Workbench& work, double first) {
   Stage best{"tables", "edge-id=1", first};
   for (const PartitionTable& table : candidate_tables(work.dfg())) {

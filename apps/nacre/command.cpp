@@ -11,7 +11,8 @@
 namespace nacre::cli {
 namespace {
 
-// Threads of a Python program may read settings at the same time.
+// Returns the names that set_by_run() has set. Each thread has names of its own, because threads of
+// a Python program may read settings at the same time.
 std::set<std::string>& names_set_by_run() {
   static thread_local std::set<std::string> names;
   return names;
@@ -56,7 +57,7 @@ Setting Setting::positive() const {
   return *this;
 }
 
-// The check replaces CLI11's own, whose message names the largest double.
+// This check replaces CLI11's own, whose error message names the largest double as the upper bound.
 Setting Setting::not_negative() const {
   return check([](const std::string& text) {
     double value = 0;
@@ -115,7 +116,8 @@ void Command::require_subcommand() const { app_->require_subcommand(1); }
 
 namespace {
 
-// Replaces CLI11's message "Could not convert: --epochs = x".
+// Returns what is wrong with the text of a number; empty if nothing is. Users see it in place of
+// CLI11's message "Could not convert: --epochs = x".
 template <class T>
 std::string wrong_number(const std::string& text) {
   T value{};

@@ -1,5 +1,5 @@
-// The command line as the program's commands describe it. CLI11 does the work behind this header;
-// it takes seconds to compile, so only the files that need it include it.
+// The program's commands describe their options with these classes, which hide CLI11. CLI11 takes
+// seconds to compile, so only the files that need it include it.
 #pragma once
 
 #include <functional>
@@ -29,20 +29,23 @@ class Setting {
   Setting not_negative() const;
   Setting between(int low, int high) const;
   Setting between(double low, double high) const;
-  // `wrong` returns what is wrong with a value, or an empty text.
+  // Refuses values for which `wrong` returns a text, which says what is wrong. `wrong` returns an
+  // empty text for good values.
   Setting check(std::function<std::string(const std::string&)> wrong) const;
-  // The value must be one of `names`, in any capitals, or a synonym. `what` is the noun for the
-  // error message, for example "sampler".
+  // Accepts only `names`, in any capitals, and `synonyms`. `what` is the noun for the error
+  // message, for example "sampler".
   Setting one_of(const std::string& what, std::vector<std::string> names, std::vector<Synonym> synonyms = {}) const;
-  // Set the values that a shell offers when it completes this option. With choices(), the option
-  // may also name a file, so the shell offers files, too. one_of() calls only_choices() itself.
+  // These two functions set the values that a shell offers when it completes this option. After
+  // choices(), the shell offers files, too, because the option may also name a file. one_of() calls
+  // only_choices() itself.
   Setting choices(const std::vector<std::string>& names) const;
   Setting only_choices(const std::vector<std::string>& names) const;
-  // `change` returns a value as the program itself writes it.
+  // Replaces the value that the user typed by what `change` returns for it: the value as the
+  // program itself writes it.
   Setting written_as(std::function<std::string(const std::string&)> change) const;
-  // Returns whether the user asked for this option, once the command line is read. Options from the
-  // config.json of a run do not count, because that file holds every setting, even those without
-  // effect on the run.
+  // Returns whether the user asked for this option; only valid after the command line is read.
+  // Options from the config.json of a run do not count, because that file holds every setting, even
+  // those without effect on the run.
   bool given() const;
   std::string name() const;
 
@@ -50,22 +53,22 @@ class Setting {
   CLI::Option* option_;
 };
 
-// Refers to a command, or to the program itself. It is a handle, too.
+// Refers to a command, or to the program itself. It is a handle and can be copied like a pointer.
 class Command {
  public:
-  // The conversion is implicit, so that a command may also be written with CLI11.
+  // This conversion is implicit, so that a CLI::App can be given where a Command is expected.
   Command(CLI::App& app) : app_(&app) {}  // NOLINT(google-explicit-constructor)
 
   Command add_subcommand(const std::string& name, const std::string& help) const;
   void require_subcommand() const;
-  // T is std::string, int, int64_t, uint64_t or double.
+  // Adds an option that sets `value`. T is std::string, int, int64_t, uint64_t or double.
   template <class T>
   Setting add_option(const std::string& names, T& value, const std::string& help = "") const;
   Setting add_flag(const std::string& names, bool& value, const std::string& help) const;
   // Adds a flag that sets `value` to false.
   Setting add_off_flag(const std::string& names, bool& value, const std::string& help) const;
-  // Add options that call a function instead of setting a variable. add_list takes all values of a
-  // repeated option.
+  // These functions add options that call a function instead of setting a variable. The function of
+  // add_list gets all values of a repeated option.
   Setting add_call(const std::string& names, const std::function<void(const std::string&)>& call,
                    const std::string& help) const;
   Setting add_list(const std::string& names, const std::function<void(const std::vector<std::string>&)>& call,
@@ -88,15 +91,17 @@ class Command {
 // Says what a shell offers as the value of an option.
 struct OfferedValues {
   std::vector<std::string> names;
-  bool files = true;  // whether it also offers files
+  bool files = true;  // whether the shell also offers files
 };
 // Returns what Setting::choices() or Setting::only_choices() has set for an option.
 OfferedValues choices_of(CLI::Option& option);
 
-// Sets the options that only the config.json of a run has set (config_file.h).
+// Stores the names of the options that only the config.json of a run has set (config_file.h);
+// given() returns false for them.
 void set_by_run(const std::set<std::string>& names);
 
-// Returns whether all of `text` is a number, read as the values of options are read.
+// Returns whether the whole text is a number, and sets `value` to it. It reads numbers as the
+// values of options are read.
 bool parse_double(const std::string& text, double& value);
 
 }  // namespace nacre::cli

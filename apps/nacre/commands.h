@@ -1,13 +1,13 @@
-// The subcommands of the program. Each adds itself to the app with a callback that does the work;
-// errors are thrown as exceptions.
+// Declares the subcommands of the program. Each function adds a command to the app, with a callback
+// that does the work and throws errors as exceptions.
 #pragma once
 
 #include "command.h"
 
 namespace nacre::cli {
 
-// Thrown when a run that was asked to stop has saved and printed everything. The program then ends
-// with status 128 + signal.
+// A run that was asked to stop throws this when it has saved and printed everything. The program
+// then ends with status 128 + signal.
 struct Interrupted {
   int signal = 0;
 };

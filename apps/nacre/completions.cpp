@@ -125,7 +125,8 @@ std::string zsh_function(const std::string& name) {
   return "_nacre" + replaced(name.empty() ? "" : "_" + name, " ", "_");
 }
 
-// A blank before a function keeps zsh from giving it further arguments.
+// Returns what zsh completes as the value of an option: the name of a function, or a list of words.
+// The blank before the function that has arguments keeps zsh from adding arguments of its own.
 std::string zsh_values(const OptionRow& option) {
   if (option.choices.empty()) return "_files";
   return option.files ? " _nacre_names_or_files " + joined(option.choices) : "(" + joined(option.choices) + ")";

@@ -30,7 +30,8 @@ using nlohmann::json;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr std::string_view kSettingsOption = "--config";
 
-// Returns the texts of the pipes that were read, by their paths. A pipe can be read only once.
+// Returns the texts of the pipes that this thread has read, by their paths. They are kept, because
+// a pipe can be read only once.
 std::map<std::string, std::string>& texts_of_pipes() {
   static thread_local std::map<std::string, std::string> texts;
   return texts;
@@ -42,12 +43,14 @@ std::map<std::string, std::string>& texts_of_pipes() {
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 
-// The options of one command, and the command line words that stand for their settings.
+// Collects the settings of a file as words of the command line, and checks them against the options
+// of one command.
 class Words {
  public:
   explicit Words(const CLI::App& command) : command_(command) {}
 
-  // Adds a setting. `key` is written as in the file; `values` holds one value, or those of a list.
+  // Adds a setting. `where` names the file and the line for messages; `key` is written as in the
+  // file; `values` holds one value, or those of a list.
   void add(const std::string& where, const std::string& key, const std::vector<std::string>& values) {
     const std::string name = spelled_our_way({"--" + key}).front();
     const CLI::Option* option = find(where, key, name);
@@ -130,14 +133,15 @@ void read_toml(const std::string& path, const std::string& text, Words& words) {
 
 // ---- JSON: the config.json that a run wrote
 
-// Returns the keys of the model section that follow from the data.
+// Returns the keys of the section "model" whose values follow from the data, so that they are not
+// settings.
 const std::set<std::string>& derived_keys() {
   static const std::set<std::string> keys = {"in_dim", "out_dim", "num_edge_types", "edge_weighted",
                                              "loss",   "kinds",   "class_names"};
   return keys;
 }
 
-// Returns the keys whose options have other names.
+// Returns the keys of config.json whose options have other names, with these names.
 const std::map<std::string, std::string>& renamed_keys() {
   static const std::map<std::string, std::string> keys = {
       {"aggregator", "aggr"}, {"weighted", "sample-weighted"}, {"type_fanout", "fanout"}, {"knobs", "set"}};
@@ -166,7 +170,9 @@ bool says_nothing(const std::string& key, const json& value) {
   return zero.contains(key) && value.is_number_integer() && value.get<int64_t>() == 0;
 }
 
-// `folder` is the folder in which the run was started. Paths of data and models are relative to it.
+// Adds the settings of an object of config.json, which is the section `section` (empty: the whole
+// file). `folder` is the folder in which the run was started; paths of data and models are relative
+// to it.
 void add_json(const std::string& path, const std::string& folder, const std::string& section, const json& object,
               Words& words) {
   const bool several_kinds = section == "model" && !object.value("kinds", json::array()).empty();
@@ -213,8 +219,8 @@ void read_json(const std::string& path, const std::string& text, Words& words) {
   }
 }
 
-// A run may go on with other devices than those in its config.json. If devices are named by hand,
-// what the run says of its own devices is left out.
+// Leaves out what the config.json of a run says of its devices if the user names devices by hand,
+// because a run may go on with other devices.
 void leave_out_devices(const std::set<std::string>& by_hand, FileSettings& settings) {
   std::vector<std::string> names;
   if (by_hand.contains("--devices")) {
@@ -233,7 +239,8 @@ bool is_json(const std::string& path, const std::string& text) {
   return path.ends_with(".json") || (first != std::string::npos && text[first] == '{');
 }
 
-// Reads a file of settings, which may also be a pipe or a device without an end.
+// Returns the text of a file of settings. Reads at most 1 MiB, because `path` may also be a device
+// without an end. Keeps the text of a pipe in texts_of_pipes().
 std::string read_settings(const std::string& path) {
   const auto too_large = [&] { fail(path, "is too large for a file of settings", "it may have at most 1 MiB"); };
   std::error_code error;

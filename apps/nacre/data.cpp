@@ -13,14 +13,15 @@ namespace {
 std::shared_ptr<DataCommand> add_source(Command command) {
   auto c = std::make_shared<DataCommand>();
   add_data_options(command, c->config, false);
-  // Other commands name the data set with --data; here it is the argument itself.
+  // nacre data takes the data set as an argument without a name. Other commands name it with
+  // --data.
   command.without({"--data"});
   command.add_option("source", c->config.data, "a file, a folder, or twin:NAME[@scale]").required();
   add_talk_options(command);
   return c;
 }
 
-// Refuses options that say how to read another kind of source.
+// Throws UserError if an option says how to read another kind of source than that of the command.
 void check_source(const Command& command, const DataCommand& c, bool reads_format = true) {
   Situation situation;
   situation.reads_format = reads_format;
@@ -90,7 +91,8 @@ void add_info(Command data) {
 void add_export(Command data) {
   Command command = data.add_subcommand("export", "write a data set in a format that other tools read");
   const auto c = add_source(command);
-  // The format of the source is recognised; here --format says what to write.
+  // nacre data export uses --format for the format that it writes. It recognises the format of the
+  // source by itself.
   command.without({"--format"});
   add_output(command, *c, "an .npz file, or a folder that does not exist yet");
   command.add_option("--format", c->layout, "npz, ogb (binary, as papers100M) or saint")

@@ -29,8 +29,8 @@ void refuse_for_npz(const DataCommand& c) {
   }
 }
 
-// Refuses to overwrite a file, because hours of work must not be lost to a name that was used
-// before.
+// Throws UserError if the output is a file that exists and --force is not given, because hours of
+// work must not be lost to a name that was used before.
 void refuse_existing(const DataCommand& c) {
   if (!c.force && std::filesystem::is_regular_file(c.output))
     throw UserError(c.output, "exists", "choose another name, or add --force to replace it");

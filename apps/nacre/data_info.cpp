@@ -27,8 +27,8 @@ namespace {
 
 constexpr int kHidden = 256;
 constexpr int kLayers = 3;
-// For graphs of up to this many edges, the engine makes its own plans, which prepares the graph.
-// For larger ones, memory is estimated.
+// Largest number of edges for which the engine makes its own plans, which prepares the graph. For
+// graphs with more edges, memory is estimated.
 constexpr int64_t kMostPlanned = 20'000'000;
 
 struct Cost {
@@ -79,7 +79,8 @@ std::vector<Cost> costs_of(const Dataset& dataset) {
   return costs;
 }
 
-// Users and items are trained by recommenders, whose memory nacre train reports.
+// Returns the lines on training for data of users and items: how to train a recommender. They say
+// nothing about memory, which nacre train reports.
 std::string how_to_recommend(const RunConfig& config) {
   return fmt::format(
       "{:<12}recommendation, from users and items with held-out pairs (docs/recommend.md):\n"
@@ -102,7 +103,8 @@ std::string training_costs_text(const std::vector<Cost>& costs) {
   return text;
 }
 
-// What a .nacre file says about itself; for other data, the recognised layout.
+// Describes where the data come from: what a .nacre file says about itself, or the recognised
+// layout of other data.
 struct Origin {
   std::string format;
   std::string stored;  // element type of the features in the file

@@ -1,4 +1,5 @@
-// The work of the subcommands of `nacre data`; data.cpp describes their options.
+// Declares the functions that do the work of the subcommands of `nacre data`; data.cpp describes
+// their options.
 #pragma once
 
 #include <string>
@@ -27,8 +28,8 @@ void make_data(DataCommand& c);
 void convert_data(DataCommand& c);
 void verify_data(const DataCommand& c);
 void describe_data(const DataCommand& c);
-// Describes data from their headers only, so that data that are too large to read can be described,
-// too.
+// Prints what the headers of the data say, so that data that are too large to read can be
+// described, too.
 void describe_sizes(const DataCommand& c, const DataSizes& sizes);
 void export_data(const DataCommand& c);
 

@@ -45,8 +45,8 @@ void add_sampling(Command command, RunConfig& config) {
       .not_negative();
 }
 
-// Has the options of a command, so that their names and help texts can be listed. Nothing is parsed
-// with them.
+// Defines the options of a command, so that their names and help texts can be listed. Nothing is
+// parsed with them.
 struct Described {
   explicit Described(const std::string& command) {
     app.set_help_flag();

@@ -72,32 +72,34 @@ struct SampleRequest {
 };
 
 // Throws UserError if an option of `command` says how data are read. The data are already in
-// memory, so it would have no effect.
+// memory, so the option would have no effect.
 void refuse_reading(const Command& command);
 
-// A data set that the program holds, and the name and the settings that it was read with.
+// Holds a data set that the program has read or made, and the name and the settings that it was
+// read with.
 struct OpenedData {
   const Dataset& dataset;
   std::string spec;
   LoadOptions load;
 };
 
-// The texts that nacre plan shows.
+// Holds the texts that nacre plan shows.
 struct PlanTexts {
   std::string summary;  // a few lines about the plan, for people
   std::string details;  // every kernel and the memory of a run, for people
   std::string json;     // contents of the plan file
 };
-// Plans a run. `words` are options of nacre plan. Throws UserError if they are wrong.
+// Plans a run and returns the texts. `words` are options of nacre plan. Throws UserError if they
+// are wrong.
 PlanTexts plan_texts(const std::vector<std::string>& words, const OpenedData& data);
 
 // Returns what `nacre COMMAND --help` prints about the options of "train", "load", "graph" or
 // "sampler".
 std::string options_text(const std::string& command);
-// Returns the long names of the options of such a command, for example "--epochs".
+// Returns the long names of the options of a command as in options_text(), for example "--epochs".
 std::vector<std::string> option_names(const std::string& command);
-// Returns the long names of the options of such a command that take no value, for example
-// "--deterministic".
+// Returns the long names of the options that take no value, of a command as in options_text(), for
+// example "--deterministic".
 std::vector<std::string> flag_names(const std::string& command);
 
 }  // namespace nacre::cli

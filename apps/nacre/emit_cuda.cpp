@@ -34,8 +34,8 @@ std::string product_text(const GemmShape& s) {
                      s.batch > 1 ? fmt::format(", {} of them", s.batch) : "");
 }
 
-// A device that does not exist and records what it is asked for. Its compiled images are the
-// numbers of their sources.
+// Stands for a device that does not exist, and records what the engine asks of it. The image of a
+// compiled source is the number of the source.
 class Recorder : public NullDevice {
  public:
   using NullDevice::NullDevice;
@@ -132,7 +132,8 @@ std::string heading(const Plan& plan, const Requests& all, int source, const std
   return text;
 }
 
-// Replaces control characters, because a name from the data must not end a comment line.
+// Returns the text with blanks for control characters and backslashes, because a name from the data
+// must not end a comment line.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\\'; }, ' ');

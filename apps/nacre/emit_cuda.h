@@ -18,9 +18,9 @@ struct EmittedFile {
   std::string text;
 };
 
-// A plan as a GPU would run it.
+// Holds the CUDA sources of a plan as a GPU would run it, and the memory that the plan needs.
 struct GpuListing {
-  // Has one file for each distinct source, named after the first kernel that launches it.
+  // One file for each distinct source, named after the first kernel that launches it.
   std::vector<EmittedFile> files;
   std::string index;               // every kernel in order, with what it launches
   std::vector<MemoryItem> memory;  // memory of the plan itself: graph, values computed once, arena
@@ -37,7 +37,7 @@ GpuListing list_gpu_kernels(const Plan& plan, const Blocks& blocks, std::shared_
 // Throws UserError if the folder cannot be created, so that the user learns this before a long
 // search for a plan.
 void check_folder(const std::string& folder);
-// Writes the files, and the index as kernels.txt.
+// Writes the files of `listing` into `folder`, and its index as kernels.txt.
 void write_listing(const GpuListing& listing, const std::string& folder);
 
 }  // namespace nacre::cli

@@ -40,7 +40,7 @@ struct EvalCommand {
   bool predicts = false;  // whether the command is nacre predict
 };
 
-// The values that are written for every vertex.
+// Points to the values that are written: a row of `width` numbers for every vertex.
 struct Rows {
   const float* values = nullptr;
   int64_t width = 0;
@@ -48,7 +48,8 @@ struct Rows {
   const float* of(int64_t v) const { return values + v * width; }
 };
 
-// Reads the settings that the weights were trained with; the weights file carries them.
+// Reads the trained model and sets the settings of the command to those that its weights were
+// trained with. The weights file carries these settings.
 TrainedModel read_settings(EvalCommand& c) {
   apply_execution(c.config);
   TrainedModel trained = read_trained_model(c.checkpoint);
@@ -56,9 +57,9 @@ TrainedModel read_settings(EvalCommand& c) {
   return trained;
 }
 
-// Returns the bytes that are held beside the session while predictions are written: the order of
-// the rows, copies of the names of nodes, and, for .safetensors files of nodes with ids of their
-// own, the rows in that order.
+// Returns the bytes that are held besides the session while predictions are written: the order of
+// the rows, copies of the names of nodes and, for a .safetensors file of nodes with ids of their
+// own, a copy of the rows in the order of these ids.
 int64_t writing_bytes(const EvalCommand& c, const Dataset& d, int64_t width) {
   int64_t bytes = d.num_nodes() * 8;
   for (const std::string& name : d.node_names) bytes += static_cast<int64_t>(sizeof(std::string) + name.capacity());
@@ -116,8 +117,8 @@ void run_eval(EvalCommand& c) {
   }
 }
 
-// Returns the vertex of each row of the output. If the source had other numbers, the rows are in
-// the order of those.
+// Returns the vertex of each row of the output. If the source numbered the vertices otherwise, the
+// rows are in the order of its numbers.
 std::vector<int64_t> row_order(const Dataset& d) {
   std::vector<int64_t> rows(d.num_nodes());
   std::iota(rows.begin(), rows.end(), int64_t{0});
@@ -161,8 +162,8 @@ void write_csv(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   file.commit();
 }
 
-// Writes the numbers row by row and, if the rows are not simply 0, 1, 2, …, a file that says whose
-// they are.
+// Writes the rows as .npy. Unless row i belongs to node i of the source for every i, also writes a
+// file with the ids of the rows.
 void write_npy_rows(const EvalCommand& c, const Dataset& d, const Rows& rows) {
   const std::vector<int64_t> order = row_order(d);
   write_npy<float>(c.output, {d.num_nodes(), rows.width},
@@ -238,7 +239,7 @@ void run_predict(EvalCommand& c) {
   require_numbers(c, session->dataset(), rows.values, rows.width);
   c.config.model = session->config().model;
   Dataset named = session->dataset();
-  // Data without class names get those of the classes that the model was trained for.
+  // If the data have no class names, the class names that the model was trained with are written.
   if (named.class_names.empty()) named.class_names = session->config().class_names;
   write(c, named, rows);
   write_names(c.output, named, c.output.ends_with(".csv"), !c.embeddings);
@@ -249,7 +250,8 @@ std::shared_ptr<EvalCommand> add_common(Command command) {
   auto c = std::make_shared<EvalCommand>();
   add_data_options(command, c->config, false);
   add_execution_options(command, c->config);
-  // A trained model keeps its edges, and its forward pass is planned by rules.
+  // These options are for training: a trained model keeps its edges, and its forward pass is
+  // planned by rules.
   command.without({"--undirected", "--plan", "--recompute", "--reorder", "--no-plan-cache"});
   add_talk_options(command);
   command.add_option("--checkpoint", c->checkpoint, "run folder, one of its epoch-… folders, or a .safetensors file")

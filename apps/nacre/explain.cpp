@@ -44,7 +44,8 @@ struct ExplainCommand {
   bool all = false;
 };
 
-// Takes over how a run of mini-batches sampled.
+// Sets in `c` how the batches of a run were sampled. `batches` is the section of that name in the
+// config.json of the run.
 void apply_batches(const nlohmann::json& batches, RunConfig& c) {
   SampleOptions& s = c.sampling;
   c.batch_size = batches.value("batch_size", c.batch_size);
@@ -58,7 +59,8 @@ void apply_batches(const nlohmann::json& batches, RunConfig& c) {
   s.norm_samples = batches.value("norm_samples", s.norm_samples);
 }
 
-// Takes over the settings of a run. These include dropout, which decides what the DFG looks like.
+// Sets the settings of the command to those of the run in c.run. They include dropout, which
+// decides what the DFG looks like.
 void apply_run(ExplainCommand& c) {
   const std::string file = c.run + "/config.json";
   const std::string text = read_file(file);
@@ -98,7 +100,7 @@ DeviceProfile profile_of(const RunDevice& device) {
 struct KernelRate {
   size_t kernel = 0;
   double seconds = 0;
-  // The bytes that the kernel must move at least (Kernel::floor_bytes), per measured second.
+  // Bytes that the kernel must move at least (Kernel::floor_bytes), per measured second.
   double bytes = 0;
   double flops = 0;  // operations per measured second
 };
@@ -116,7 +118,8 @@ std::string short_title(const Plan& plan, const Kernel& k) {
   return fmt::format("{} {}", kernel_name(k.kind), type_text(plan.dfg[k.root].type));
 }
 
-// Lists the kernels by the time that they take beyond their floor.
+// Returns a text that lists the kernels by the time that they take beyond their floor, the longest
+// first.
 std::string rates_text(const Explanation& e, std::vector<KernelRate> rates, const DeviceProfile& profile) {
   const auto lost = [&](const KernelRate& r) { return r.seconds - e.kernels[r.kernel].floor; };
   std::stable_sort(rates.begin(), rates.end(),
@@ -154,7 +157,8 @@ std::string with_ranks(const std::string& json, const RanksSummary& ranks) {
   return j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// Reports every table that a kernel runs; in mini-batches, on the block of the first layer.
+// Returns a report on every table that kernels of the plan run, with the gTasks that it makes. In
+// mini-batches, these are the gTasks of the first layer's block.
 std::vector<TableReport> report_tables(const Planned& planned) {
   std::vector<TableReport> reports;
   const Plan& plan = planned.plan();
@@ -268,8 +272,8 @@ Explanation explain(ExplainCommand& c, Planned& planned, const DeviceProfile& pr
   return e;
 }
 
-// Returns the methods of placing feature rows, and what an epoch would load with each; empty if
-// there was nothing to choose.
+// Returns the methods of feature placement that were compared for this run, and what an epoch would
+// load with each; empty if there was nothing to choose.
 std::vector<JudgedPlacement> judged_placements(const Planned& planned) {
   return planned.batches() == nullptr ? std::vector<JudgedPlacement>() : planned.batches()->judged_placements();
 }

@@ -24,12 +24,13 @@ double percent(int64_t part, int64_t all) {
 
 double in_mb(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-// Returns the bytes of the rows that came from the host, where rows of a disk are gathered, too.
+// Returns the bytes of the rows that came from the host. Rows of the disk tier count, because the
+// host gathers them, too.
 int64_t link_bytes(const FeatureTiers* tiers, const RowReads& rows) {
   return tiers == nullptr ? 0 : (rows.host + rows.disk) * tiers->format.bytes();
 }
 
-// The most batches that are drawn to forecast what an epoch reads.
+// Largest number of batches that are drawn to forecast what an epoch reads.
 constexpr int64_t kForecastBatches = 256;
 
 std::string forecast_text(const BatchSession& session, const CacheForecast* forecast) {

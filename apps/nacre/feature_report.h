@@ -21,13 +21,14 @@ namespace nacre::cli {
 // Returns a line for people that says how many rows were read from each tier; empty if the rows do
 // not lie in tiers.
 std::string features_line(VertexModel& session);
-// What the batches of an epoch will read if rows of the device are cached with a look-ahead.
-// Returns null otherwise. It draws the batches of an epoch, or the first ones of a long epoch.
+// Returns what the batches of an epoch will read if a device caches rows with a look-ahead, and
+// null if no device does. To count, it draws the batches of epoch 0, or the first ones if the epoch
+// is long.
 std::unique_ptr<const CacheForecast> cache_forecast(const BatchSession* session);
 // Returns lines for people that say where rows will lie, their bytes in each tier, and what an
 // epoch is expected to read; empty if the rows do not lie in tiers.
 std::string planned_features_text(const BatchSession& session, const CacheForecast* forecast);
-// Returns the same figures as JSON. The session must have tiers.
+// Returns the figures of planned_features_text() as JSON. The session must have tiers.
 nlohmann::ordered_json planned_features_json(const BatchSession& session, const CacheForecast* forecast);
 // Returns a list of the methods of placement as JSON, the cheapest first.
 nlohmann::ordered_json placements_json(const std::vector<JudgedPlacement>& methods);

@@ -20,8 +20,8 @@ namespace {
 constexpr int64_t kMiB = 1 << 20;
 constexpr int kThreads = 128;
 constexpr int kRepeats = 4;
-// Sizes double until one run takes this long or memory is full, so that slow devices are measured
-// as well as fast ones.
+// Seconds that a timed run must take. The size of the work doubles until one run takes this long or
+// memory is full, so that slow devices are measured as well as fast ones.
 constexpr double kLongEnough = 2e-3;
 
 using float4 = void;  // the host passes addresses of it only
@@ -30,8 +30,8 @@ NACRE_PARAMS(NothingParams, (float*, out));
 constexpr const char* kNothing = R"(${ENTRY} {}
 )";
 
-// Fills memory with numbers in [-0.5, 0.5), as f32 or as two bf16 in each word. With zeros,
-// products would run faster than with real values.
+// This kernel fills memory with numbers in [-0.5, 0.5), as f32 or as two bf16 in each word. With
+// zeros, products would run faster than with real values.
 NACRE_PARAMS(FillValuesParams, (unsigned*, out), (long long, words), (long long, bf16));
 constexpr const char* kFillValues = R"(
 __device__ unsigned value_bits(unsigned i) {
@@ -50,8 +50,8 @@ ${ENTRY} {
 }
 )";
 
-// A group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation does. Each row
-// is chosen by 32 random bits.
+// In this kernel, a group of LANES threads sums RUN rows of LANES · VECTORS float4, as aggregation
+// does. 32 random bits choose each row.
 constexpr int kRun = 32;
 NACRE_PARAMS(SumRowsParams, (const float4*, table), (const unsigned*, random), (long long, rows), (float4*, out),
              (long long, groups));
@@ -142,7 +142,8 @@ class Bench {
     }
     return best;
   }
-  // Returns units per second of `work`, at the size where it takes long enough.
+  // Returns how many units of work are done per second. seconds_of(size) times work of that many
+  // units. The size doubles from `first` until the work takes long enough or reaches `most`.
   static double rate(int64_t first, int64_t most, const std::function<double(int64_t)>& seconds_of) {
     for (int64_t size = std::min(first, most);; size *= 2) {
       const double s = seconds_of(size);
@@ -237,7 +238,8 @@ class Bench {
     p.graph_launch = seconds([&] { device_.replay(graph); }) / count;
   }
 
-  // Returns a time by the host's clock, because copies from ordinary memory keep the host busy.
+  // Returns the seconds of the fastest of several runs, by the host's clock, because copies from
+  // ordinary memory keep the host busy.
   double host_seconds(const std::function<void()>& work) {
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i <= kRepeats; ++i) {
@@ -254,7 +256,7 @@ class Bench {
     const int64_t most = std::min(256 * kMiB, device_.info().free_bytes / 8);
     const Memory there = memory(most);
     const Memory pinned(device_.allocate_pinned(most), [this](void* m) { device_.release_pinned(m); });
-    // The value 1 makes sure that every page is touched.
+    // Fill the memory with ones, so that the system maps every page before it is timed.
     std::vector<char> ordinary(most, 1);
     std::fill_n(static_cast<char*>(pinned.get()), most, 1);
     const auto up = [&](const void* host) {
@@ -271,8 +273,8 @@ class Bench {
     p.down_pageable = down(ordinary.data());
   }
 
-  // Gathers rows from page-locked memory with the kernel that loads the features of batches. The
-  // rows are drawn from far more memory than a cache holds.
+  // Returns the rate at which the kernel that loads the features of batches gathers rows from
+  // page-locked memory. The rows are drawn from far more memory than a cache holds.
   double link_gather(int64_t width) {
     const cuda::RowFormat format{DType::f32, width};
     const int64_t most_rows = 256 * kMiB / format.stride();

@@ -6,7 +6,8 @@
 
 namespace nacre::cli {
 
-// Measures a GPU. Takes a few seconds and at most a quarter of the free device memory.
+// Measures a GPU and returns its profile. This takes a few seconds and at most a quarter of the
+// free device memory.
 GpuProfile measure_gpu(DevicePlugin& plugin, Device& device);
 
 // Returns the stored profile; if there is none, measures and stores it first.

@@ -23,7 +23,8 @@ namespace {
 constexpr int kMostDevices = 1024;
 constexpr int kMostThreads = 4096;
 
-// A table of the TOML file. After all known keys have been read, the other keys are refused.
+// Reads a table of the TOML file and remembers which keys were asked for. When all known keys have
+// been read, it can refuse the others.
 class Table {
  public:
   Table(std::string path, const toml::table& table, std::string title)

@@ -1,5 +1,5 @@
-// The rates of this machine, measured in about a second. "Time over the floor" is a time divided by
-// the time that these rates allow.
+// Measures the rates of this machine in about a second. The "time over the floor" of a kernel is
+// its time divided by the time that these rates allow.
 #pragma once
 
 #include <cstdint>

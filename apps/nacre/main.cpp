@@ -1,4 +1,4 @@
-// The program nacre: runs the command line.
+// Defines the program nacre, which runs the command line.
 #include "in_python.h"
 #include "nacre/model/model_file.h"
 #include "program.h"

@@ -26,7 +26,8 @@ struct Variable {
   const char* what;
 };
 
-// These are the variables of the environment that people set. Launchers of MPI set others.
+// These are the environment variables that users may set. The variables that launchers of MPI set
+// are not listed.
 constexpr Variable kVariables[] = {
     {"NACRE_CACHE",
      "the folder for profiles, plans and compiled kernels (default: $XDG_CACHE_HOME/nacre, or .cache/nacre in the home "

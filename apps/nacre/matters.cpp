@@ -27,9 +27,9 @@ bool has_types(const ModelInfo& m) { return m.needs_types; }
 bool chooses_aggregator(const ModelInfo& m) { return !m.aggregators.empty(); }
 bool activates(const ModelInfo& m) { return m.activation != "none"; }
 
-// Returns whether --hidden is the width of anything. In a model of one layer, which computes the
-// classes at once, it often is not. Nodes without features need no question here: their learned
-// rows are as wide as --hidden.
+// Returns whether --hidden is the width of anything in the models. A model of one layer computes
+// the classes at once, so it often has no hidden width. The rule that calls this function does not
+// apply to nodes without features, whose learned rows are as wide as --hidden.
 bool uses_hidden(const S& s) {
   constexpr int64_t kSome = 16;
   if (s.config->model.layers > 1) return true;
@@ -80,7 +80,8 @@ struct Rule {
 
 using Rules = std::vector<Rule>;
 
-// Rules that depend on the kind of the data do not apply while it is unknown.
+// Returns the rules on options of data and models. A rule that depends on the kind of the data does
+// not apply while the kind is unknown.
 Rules rules_of_data_and_model() {
   return {
       {{"--data-seed"},
@@ -178,7 +179,7 @@ Rules rules_of_batches() {
        "is for mini-batches, but this run trains on the whole graph",
        "add --mode minibatch, or leave it out"},
       // Without mini-batches, neither models of nodes nor recommenders use these options. They are
-      // therefore refused before it is known which of the two the data are for.
+      // therefore refused even if the kind of the data is still unknown.
       {{"--fanout",      "--sampler",      "--replace",        "--sample-weighted", "--budget",    "--norm-samples",
         "--walk-length", "--features-on",  "--feature-budget", "--placement",       "--cache",     "--locality",
         "--host-rows",   "--feature-type", "--sample-on",      "--host-budget",     "--pack",      "--pack-folder",
@@ -307,7 +308,8 @@ Rules rules_of_other_parts() {
        [](const S& s) { return leaves_out(s, {"choose_early_rows"}) && !(several(s) && !in_batches(s)); },
        "choose_early_rows runs on several devices only, on the whole graph",
        "leave it out, or add --devices"},
-      // Commands that do not take --devices have options of these names with other meanings.
+      // This rule and the next ones need takes_devices, because other commands have options of
+      // these names with other meanings.
       {{"--shares", "--partition", "--halo-rows", "--comm-timeout", "--no-overlap"},
        [](const S& s) { return s.takes_devices && !several(s); },
        "is for several devices, but the run has one",
@@ -370,13 +372,13 @@ DataKind glance_at(const RunConfig& config) {
   if (config.data.starts_with("twin:")) return DataKind::nodes;
   std::error_code error;
   if (!std::filesystem::is_regular_file(config.data, error)) return DataKind::unknown;
-  // A single list of edges has no test pairs.
+  // A file that is a single list of edges has no test pairs, so it is not for recommenders.
   std::string name = config.data;
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const auto ends = [&](const char* ending) { return name.ends_with(ending); };
   if (ends(".txt") || ends(".csv") || ends(".tsv") || ends(".mtx")) return DataKind::nodes;
-  // Only data of users and items have test pairs of their own. Errors in the file are reported when
-  // it is read.
+  // Only data of users and items have test pairs of their own, so a file without them holds nodes.
+  // Errors in the file are reported when it is read.
   try {
     if (config.data.ends_with(".npz")) {
       const NpzFile npz(MappedFile::open(config.data));

@@ -1,5 +1,5 @@
-// Which option matters when: one table for all commands. An option that was given but would have no
-// effect is refused, if possible before the data are read.
+// Says with one table for all commands which option has an effect in which situation. An option
+// that was given but would have no effect is refused, if possible before the data are read.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace nacre::cli {
 
 enum class DataKind { unknown, nodes, pairs };  // pairs: users and items, for recommenders
 
-// What is known about a command line when its options are checked.
+// Holds what is known about a command line when its options are checked.
 struct Situation {
   const RunConfig* config = nullptr;
   std::vector<std::string> models;  // several if a benchmark compares them
@@ -42,10 +42,11 @@ DataKind glance_at(const RunConfig& config);
 // Returns the situation with what is known once the data are read.
 Situation with_data(Situation situation, const Dataset& dataset);
 
-// For commands that take their data from a run. Throws UserError if an option says how to read data
-// although no data were named.
+// Checks a command that takes its data from a run if the user names no data. Throws UserError if an
+// option says how to read data although the user has named none.
 void refuse_without_data(const Command& command);
-// Throws UserError, which names the first option of `command` that was given and has no effect.
+// Throws UserError if an option of `command` was given and has no effect. The error names the first
+// such option.
 void refuse_idle(const Command& command, const Situation& situation);
 
 }  // namespace nacre::cli

@@ -11,8 +11,9 @@ namespace {
 
 constexpr NodeId kOutside = std::numeric_limits<NodeId>::max();
 
-// Starts at the vertex with most edges and follows edges backwards to a few neighbours of each
-// vertex, so that vertices of all degrees are included.
+// Returns a number for each vertex: for at most `side` neighbouring vertices 0, 1, … in the order
+// of their ids, and kOutside for all others. Starts at the vertex with most edges and follows edges
+// backwards to a few neighbours of each vertex, so that vertices of all degrees are included.
 std::vector<NodeId> numbers_of_neighbourhood(const Graph& graph, int64_t side) {
   constexpr int64_t kFan = 8;
   const auto vertices = static_cast<size_t>(std::max(graph.num_src(), graph.num_dst()));
@@ -29,7 +30,8 @@ std::vector<NodeId> numbers_of_neighbourhood(const Graph& graph, int64_t side) {
     met.push_back(v);
     return true;
   };
-  // If a neighbourhood is exhausted, the next vertex starts another.
+  // If no edge leads to further vertices, the search starts again at the vertex with the lowest id
+  // that it has not met.
   if (vertices > 0) meet(static_cast<NodeId>(hub));
   NodeId next = 0;
   for (size_t at = 0; met.size() < wanted; ++at) {

@@ -5,9 +5,10 @@
 
 namespace nacre::cli {
 
-// Returns the gTasks as seen from `side` vertices around the vertex with most edges, renumbered
-// from 0 in the order of their ids. All other vertices get numbers outside of any picture.
-// Consecutive ids would not do, because large graphs have hardly any edges among them.
+// Returns the gTasks with other numbers of vertices: `side` vertices around the one with most edges
+// get the numbers from 0 in the order of their ids, and all others get numbers outside of any
+// picture. A picture does not show the first `side` ids, because large graphs have hardly any edges
+// among them.
 GTasks among_neighbours(const GTasks& tasks, int64_t side);
 
 }  // namespace nacre::cli

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kDeepest = 4;
 
-// Counts the nesting of a file before it is parsed, because parsers need memory for every level. It
-// counts brackets and the dots of keys, outside of strings and comments.
+// Counts how deeply a file nests, before it is parsed, because parsers need memory for every level.
+// It counts brackets and the dots of keys, outside of strings and comments.
 class Depth {
  public:
   Depth(const std::string& text, bool comments) : text_(text), comments_(comments) {}

@@ -1,5 +1,5 @@
-// Readers of settings files share these functions: they name places in files, and limit the depth
-// of nesting.
+// Declares what readers of settings files share: functions that name a place in a file, and limit
+// the depth of nesting.
 #pragma once
 
 #include <cstdint>

@@ -88,8 +88,8 @@ std::string forecast_text(const BatchSession& session) {
 
 namespace {
 
-// Says why no schedule called `name` can be made for `devices`, of which the host is the first.
-// `exists` tells whether the second one is a GPU of this machine.
+// Throws UserError that says why no schedule called `name` can be made for `devices`, of which the
+// host is the first. `exists` tells whether the second device is a GPU of this machine.
 [[noreturn]] void refuse_schedule(const std::string& name, const BatchSession& session,
                                   const std::vector<std::string>& devices, bool exists) {
   const std::string option = "--schedule " + name;

@@ -10,7 +10,8 @@
 namespace nacre::cli {
 
 struct OptionRow {
-  // The long names come first, then the short ones. An argument without a dash has one name.
+  // Names of the option: the long ones first, then the short ones. An argument without a dash has
+  // one name.
   std::vector<std::string> names;
   bool positional = false;
   bool takes_value = false;

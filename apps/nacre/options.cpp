@@ -29,7 +29,7 @@
 namespace nacre::cli {
 namespace {
 
-// Refuses -1 and numbers beyond 64 bits, which CLI11 would turn into some other seed.
+// Returns what is wrong with a seed. CLI11 itself would turn -1 and larger numbers into others.
 std::string whole_number(const std::string& text) {
   uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -37,7 +37,7 @@ std::string whole_number(const std::string& text) {
   return parsed.ec == std::errc() && parsed.ptr == end ? "" : "'" + text + "' is not a whole number from 0 to 2^64 - 1";
 }
 
-// Metrics of users and items contain a number (recall@20), so there is no fixed list of them.
+// Returns the usual spelling of a metric. Names with a number (recall@20) are in no list and stay.
 std::string metric_name(const std::string& text) {
   const std::vector<std::string> names = {"auto", "accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"};
   return find_name(text, names,
@@ -379,7 +379,7 @@ int fanout_number(const std::string& text) {
   return value;
 }
 
-// Reads "15,10,5" or, by edge type, "15/5,10/5": for every hop the numbers of types 0, 1, …
+// Reads a number for each hop, "15,10,5", or for each hop a number for each edge type, "15/5,10/5".
 void set_fanout(const std::string& text, SampleOptions& s) {
   s.fanout.clear();
   s.type_fanout.clear();

@@ -79,8 +79,8 @@ void check(PartitionCommand& c, const Command& command) {
   if (c.config.threads > 0) set_num_threads(c.config.threads);
 }
 
-// Returns the bill. `symmetric`: every edge has its reverse, so that metis need not turn the edges
-// around.
+// Returns the bill of the command. `symmetric` says that every edge has its reverse, so that metis
+// need not turn the edges around.
 Bill bill_for(const PartitionCommand& c, const DataSizes& sizes, bool symmetric) {
   const auto parts = static_cast<int>(c.shares.size());
   const MemoryItem program{"the program", program_bytes()};
@@ -145,9 +145,9 @@ void write_parts(const PartitionCommand& c, const Dataset& dataset, const Partit
   log_info("written: " + printable(c.output));
 }
 
-// Reads the data. The features of twins, which take more memory than the graph, are not generated:
-// twins are read as if their features were learned. The note that says so comes last and is of no
-// use here.
+// Returns the data. Twins are read as if their features were learned, because generated features
+// would take more memory than the graph. The last note says this and is removed, because it does
+// not matter here.
 Dataset read_graph(const RunConfig& config) {
   Dataset dataset = open_data(config);
   if (!config.load.features_file.empty()) dataset.notes.pop_back();

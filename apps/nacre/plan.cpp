@@ -35,7 +35,8 @@
 namespace nacre::cli {
 namespace {
 
-// A GPU that need not exist: the plan is found by rules, kernels are written out, and nothing runs.
+// Name for --device of a GPU that need not exist: the plan is found by rules, kernels are written
+// out, and nothing runs.
 constexpr const char* kTypical = "cuda:typical";
 
 struct PlanCommand {
@@ -144,7 +145,7 @@ PlanAnswer plan_for(const DeviceInfo& gpu, const RunConfig& asked, const Planned
   return plan_training(planned.written(), planned.blocks(), backend, request, {});
 }
 
-// Adds the memory that a run on a GPU takes besides that of the plan.
+// Adds to `memory` what a run on a GPU takes besides the memory of the plan.
 void add_run_memory(VertexModel& model, std::vector<MemoryItem>& memory) {
   const Dataset& data = model.dataset();
   const int64_t weights = model.parameters().bytes();
@@ -161,7 +162,8 @@ GpuListing listing_of(const PlanCommand& c, const Planned& planned, const Plan& 
   return list_gpu_kernels(plan, planned.blocks(), planned.views(), options);
 }
 
-// What is shown: the plan and bill of the session, or those of a GPU that is not on this machine.
+// Holds what the command shows: the plan and bill of the session, or those of a GPU that is not in
+// this machine.
 struct Shown {
   Plan plan;
   Summary summary;
@@ -231,8 +233,8 @@ Shown make_shown(const PlanCommand& c, Planned& planned) {
 RunConfig session_config(const PlanCommand& c) {
   RunConfig config = c.config;
   if (c.space) config.plan_cache = false;  // a plan that was kept would leave nothing to search for
-  // Of all schedules, the session follows only in-turn, because the bill must then count the
-  // samples of a group. A session that followed another schedule would time operations by itself,
+  // The bill must count the samples of a group if the schedule is in-turn, so the session follows
+  // that schedule. It follows no other schedule, because it would then time operations by itself,
   // and on the device of the run only.
   if (c.schedule == "in-turn" && config.device != kTypical) config.batch_schedule = c.schedule;
   if (config.device != kTypical) return config;

@@ -103,7 +103,8 @@ std::vector<double> Planned::measure_rank(int steps) {
   return means;
 }
 
-// Returns null if batches are timed on a GPU, because their back end belongs to the session.
+// Returns a back end for timing other plans; null if batches are timed on a GPU, because the only
+// back end there belongs to the session.
 std::shared_ptr<Backend> Planned::timing_backend() const {
   if (whole_ != nullptr) return whole_->backend();
   return model_->device().on_host() ? make_cpu_backend(std::make_shared<GraphViews>()) : nullptr;

@@ -1,5 +1,5 @@
-// A model that is planned and not trained, on the whole graph or in mini-batches. nacre plan and
-// nacre explain work on it.
+// Plans a model without training it, on the whole graph or in mini-batches, for nacre plan and
+// nacre explain.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,16 @@ namespace nacre::cli {
 
 class Planned {
  public:
-  // With `evaluation`, the memory of scoring counts, too.
+  // Opens a session, which plans the model. With `evaluation`, the memory of scoring counts, too.
   Planned(Dataset dataset, const RunConfig& config, bool evaluation);
 
   VertexModel& model() const { return *model_; }
-  // Returns null if the run has mini-batches or several devices.
+  // Returns the session of a run on the whole graph and one device; null for other runs.
   Session* whole() const { return whole_; }
   // Returns the session of mini-batches; null if the run is on the whole graph. With several
   // devices, it is the session of rank 0.
   BatchSession* batches() const { return batches_; }
-  // Returns null if the run has one device or mini-batches.
+  // Returns the session of a run on the whole graph and several devices; null for other runs.
   RankedSession* several() const { return several_; }
   // Returns the plan. If there are several devices, it is the plan of the rank with the most edges.
   const Plan& plan() const;
@@ -37,7 +37,8 @@ class Planned {
   Dfg written() const;
   // Binds the leaves of an executor of any plan of this model.
   void bind(Executor& executor);
-  // Returns the median seconds of every kernel over some steps; negative if the kernel did not run.
+  // Returns the seconds of every kernel in a step: the median over `steps` steps or, with several
+  // devices, the mean on the rank with the most edges. Negative if the kernel did not run.
   std::vector<double> measure_kernels(int steps);
   // Returns the plan as it was bound by the executor that measure_kernels() has timed.
   const Plan& bound_plan() const { return bound_plan_; }

@@ -26,7 +26,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Operations of batches are timed for this many seconds if --seconds is not given.
+// Seconds for timing operations of batches if --seconds is not given.
 constexpr double kOperationSeconds = 20;
 
 struct ProfileCommand {
@@ -139,8 +139,8 @@ void run_profile(ProfileCommand& c, const Command& command) {
   execution.threads = c.config.threads;
   apply_execution(execution);
   log_info(fmt::format("measuring for about {:.0f} s", c.seconds));
-  // Measures rates first and kernels afterwards; the timings are needed to say how well the model
-  // fits them.
+  // Measure rates first and kernels afterwards. The timings of the kernels are kept, because the
+  // command says how well the model fits them.
   DeviceProfile profile = measure_profile({.seconds = 0});
   const std::vector<Timing> samples = calibration_samples(profile.cache_bytes, {.seconds = c.seconds});
   profile.model = CostModel::fitted(samples);

@@ -26,7 +26,7 @@
 
 namespace {
 
-// Prints the message on one line, whatever it contains.
+// Prints the message on one line, even if it contains line breaks, and returns `code`.
 int report_failure(int code, std::string what) {
   std::replace(what.begin(), what.end(), '\n', ' ');
   std::fprintf(stderr, "%s %s\n", nacre::cli::red("nacre:", nacre::cli::Stream::err).c_str(),
@@ -34,14 +34,14 @@ int report_failure(int code, std::string what) {
   return code;
 }
 
-// Reports a lack of memory without allocating memory.
+// Reports a lack of memory without allocating memory, and returns the exit code.
 int report_lack_of_memory() {
   std::fputs("nacre: out of memory\n", stderr);
   return 1;
 }
 
-// An exception that nobody could catch (in a thread of a library, or while another exception was
-// being handled) still ends the program with its message and status 1.
+// Ends the program with a message and status 1 after an exception that nobody could catch (in a
+// thread of a library, or while another exception was being handled).
 [[noreturn]] void on_terminate() {
   try {
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
@@ -57,15 +57,15 @@ int report_lack_of_memory() {
   _exit(1);
 }
 
-// Exit code when the reader of our output has closed the pipe (nacre plan | head). There is nothing
-// to report, but the run was no success.
+// Exit code of the program if the reader of its output has closed the pipe (nacre plan | head).
+// Nobody would read a message, but the run was no success.
 constexpr int kReaderGone = 128 + SIGPIPE;
 
 int flush_output(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   if (errno == EPIPE) return kReaderGone;
-  // A result that did not reach its file or pipe makes the program fail.
+  // Fail, because the result did not reach its file or pipe.
   return report_failure(1, "standard output cannot be written");
 }
 
@@ -107,9 +107,9 @@ int run_command(std::vector<std::string> arguments) {
 
 }  // namespace
 
-// Blocks of at least this size are given back to the system when they are freed. By default, the C
-// library raises its own bound with every block that is freed, and then keeps large blocks in
-// several heaps, with gaps that no later block fits. That memory would be on no bill.
+// Memory blocks of at least this size are given back to the system when they are freed. By default,
+// the C library raises its own bound with every block that is freed, and then keeps large blocks in
+// several heaps, with gaps that no later block fits. The memory of these gaps would be on no bill.
 constexpr int kReturnedBlock = 4 << 20;
 
 int nacre::cli::run_program(Arguments arguments, void (*prepare)(Arguments)) {

@@ -31,8 +31,9 @@ void say_ranks(VertexModel& session, bool json);
 // body(processes). If the body throws in one of these processes, or does not answer for `timeout`
 // seconds, all of them end, and one of them prints the message.
 void run_launched(double timeout, const std::function<void(MpiRanks*)>& body);
-// Gives each process its part of --devices: an entry for each process, whose devices are joined by
-// '+', or one such entry for all of them. Does nothing if the user named no devices.
+// Notes the rank of this process. If entries of --devices join devices by '+', splits the entries
+// into devices and notes the process of each device. There must be an entry for each process, or
+// one entry that all processes take; throws UserError otherwise.
 void divide_devices(const MpiRanks& processes, RankOptions& ranks);
 // Gives one process all devices of a run that several processes have begun.
 void join_devices(RankOptions& ranks);

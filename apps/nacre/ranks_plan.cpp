@@ -20,7 +20,7 @@ namespace {
 std::string size_of(double bytes) { return human_bytes(bytes); }
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-// The rates that the steps of a rank are predicted with.
+// Holds the rates that the steps of a rank are predicted with.
 struct RankPrices {
   CostModel model;
   int64_t cache_bytes = 0;
@@ -49,7 +49,7 @@ std::vector<int> peers_of(const LocalGraph& local) {
   return peers;
 }
 
-// Returns how rows travel if some of them travel as bf16.
+// Returns the words that say whether rows travel as bf16; empty if none do.
 std::string travel_text(const Plan& plan, const Kernel& kernel) {
   if (moves_bf16(plan, kernel)) return " as bf16";
   const auto ranks = std::count(kernel.narrow_ranks.begin(), kernel.narrow_ranks.end(), 1);
@@ -78,7 +78,7 @@ std::vector<PlannedCall> calls_of(const Plan& plan, const std::vector<StepCall>&
 
 // Returns a table line for each memory that ranks share.
 std::string memories_text(const RanksSummary& s) {
-  // Maps the name of a memory to the bytes that ranks need there, and to the limit.
+  // This maps the name of a memory to the bytes that ranks need there, and to the limit.
   std::map<std::string, std::pair<int64_t, int64_t>> needed;
   for (const PlannedRank& rank : s.ranks) {
     auto& [bytes, limit] = needed[rank.memory];

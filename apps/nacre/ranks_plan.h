@@ -1,5 +1,6 @@
-// What nacre plan and nacre explain show of a run on several devices: what each rank owns, what it
-// sends and receives, how long its steps are predicted to take, and how much memory it needs.
+// Collects what nacre plan and nacre explain show of a run on several devices: what each rank owns,
+// what it sends and receives, how long its steps are predicted to take, and how much memory it
+// needs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,7 +22,7 @@ struct PlannedRank {
   std::string memory;
   bool measured_rates = false;    // whether predictions use rates that were measured
   StepSplit split;                // predicted times of a step
-  double sent = 0, received = 0;  // bytes of a step, with sums over all ranks
+  double sent = 0, received = 0;  // bytes of a step, including those for sums over all ranks
 };
 
 // Describes one communication kernel of the plan, on the rank with the most edges.
@@ -38,7 +39,7 @@ struct RanksSummary {
   std::vector<PlannedRank> ranks;
   int largest = 0;
   std::vector<PlannedCall> calls;
-  // A text that says which rows travel and why, and what other choices would cost.
+  // This text says which rows travel and why, and what other choices would cost.
   std::string travels;
   double step = 0;  // predicted seconds of a step on the slowest rank
 };

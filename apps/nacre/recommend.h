@@ -15,8 +15,8 @@
 
 namespace nacre::cli {
 
-// Adds --embedding-decay, --embedding-init and --positives. The batch size is among the other
-// options of training.
+// Adds --embedding-decay, --embedding-init and --positives. The batch size is not among these, but
+// among the other options of training.
 void add_recommend_options(Command command, RecommendOptions& options);
 
 // Throws UserError if the run is to use several devices, which recommenders cannot.
@@ -41,11 +41,11 @@ struct TrainedRecommender {
 // of stdout is one JSON object. Chooses `trainer.run_folder` if none is given.
 TrainedRecommender train_recommender(Dataset dataset, RecommendRun run, MemoryAccount& account);
 
-// Says which trained recommender a command uses, and counts the memory of the command.
+// Holds the trained recommender that a command uses, and the account of the command's memory.
 struct RecommenderUse {
   const TrainedModel& trained;
   MemoryAccount& account;
-  // Returns the bytes that writing the command's output takes. Nobody calls it if there is no
+  // Returns the bytes that writing the command's output takes. Null if the command writes no
   // output.
   std::function<int64_t(const RecommendSession&)> writing = nullptr;
 };
@@ -54,8 +54,8 @@ struct RecommenderUse {
 std::unique_ptr<RecommendSession> open_recommender(Dataset dataset, const RunConfig& config, const RecommenderUse& use);
 void evaluate_recommender(Dataset dataset, const RunConfig& config, const RecommenderUse& use, bool json);
 struct BestItems {
-  // The file to write. A .csv has user, rank, item and score; a .npy has the ids of the items, one
-  // row for each user.
+  // Path of the file to write. A .csv has user, rank, item and score; a .npy has the ids of the
+  // items, one row for each user.
   std::string output;
   int64_t top = 20;
 };

@@ -12,7 +12,8 @@ class Report {
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   std::string csv() const;
-  // Returns a JSON list of objects. Cells that are numbers become numbers, empty cells become null.
+  // Returns the table as a JSON list with an object for each row. Cells that are numbers become
+  // numbers, and empty cells become null.
   std::string json() const;
   std::string text() const;  // returns the table as text with aligned columns
 
@@ -24,7 +25,8 @@ class Report {
 // mean "not measured".
 std::string cell(double value);
 
-// Groups of bars, with one bar for each series. Negative values are left out.
+// Describes a plot with groups of bars. Every group has one bar for each series. Negative values
+// are left out.
 struct BarPlot {
   std::string title, unit;
   std::vector<std::string> groups, series;

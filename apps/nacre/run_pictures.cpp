@@ -18,7 +18,8 @@
 namespace nacre::cli {
 namespace {
 
-// Cutting a graph with more edges takes too long for a picture.
+// Largest number of edges of a graph that is cut again for a picture. For more edges this would
+// take too long.
 constexpr int64_t kMostEdges = 4'000'000;
 constexpr int64_t kMostPictureVertices = 200;  // the picture is a square of this many nodes
 

@@ -1,4 +1,4 @@
-// A finished run writes these things for its report, beside the results: the times of the kernels,
+// Makes what a finished run writes for its report, beside the results: the times of the kernels,
 // and a picture of the partition.
 #pragma once
 

@@ -8,14 +8,14 @@
 
 namespace nacre::cli {
 
-// Reads "0-9", "0,3,7" or "0-2,8": every seed once, in the given order. Throws UserError, which
-// names --seeds.
+// Returns the seeds in a text such as "0-9", "0,3,7" or "0-2,8", in the given order. Throws
+// UserError, which names --seeds, if the text is no such list or names a seed twice.
 std::vector<uint64_t> parse_seeds(const std::string& text);
 // Returns the run folder of one seed, for example runs/seed-3, where `parent` is runs.
 std::string folder_of_seed(const std::string& parent, uint64_t seed);
 
-// Mean and sample standard deviation of the scores that exist (a score below 0 or NaN does not).
-// The deviation of fewer than two scores is NaN, and so is the mean of none.
+// Holds the mean and the sample standard deviation of the scores that exist (a score below 0 or NaN
+// does not). The deviation of fewer than two scores is NaN, and so is the mean of none.
 struct Spread {
   double mean, deviation;
 };

@@ -63,16 +63,16 @@ std::vector<int> usual_ranks(const Hardware& hardware) {
   return ranks;
 }
 
-// The data that work is counted on.
+// Holds the data that work is counted on.
 struct CountedData {
   Dataset dataset;
-  // Says how many nodes of the simulated data set one node of `dataset` stands for. One edge stands
-  // for as many edges.
+  // Number of nodes of the simulated data set that one node of `dataset` stands for. An edge of
+  // `dataset` stands for the same number of edges.
   double scale = 1;
   int64_t nodes = 0, edges = 0;  // size of the data set that is simulated
 };
 
-// Gives a data set that has no features a matrix of zeros with this many columns. The pages of the
+// Gives a data set that has no features a matrix of zeros with `columns` columns. The pages of the
 // zeros take no memory as long as nobody writes to them.
 void add_columns(int64_t columns, Dataset& dataset) {
   const int64_t nodes = dataset.num_nodes();
@@ -82,7 +82,7 @@ void add_columns(int64_t columns, Dataset& dataset) {
 }
 
 // Returns the data that work is counted on. Twins are made without features, because only the
-// number of their columns counts. In the place of a large twin, a small one is made.
+// number of their columns counts. A small twin stands for a large one.
 CountedData counted_data(SimulateCommand& c) {
   CountedData counted;
   RunConfig& config = c.config;

@@ -1,5 +1,5 @@
-// Spellings of other tools: options may be written with underscores, and a few names from PyG and
-// DGL are understood.
+// Translates the spellings of other tools: options may be written with underscores, and a few names
+// from PyG and DGL are understood.
 #pragma once
 
 #include <string>

@@ -5,10 +5,10 @@
 
 namespace nacre::cli {
 
-double median(std::vector<double> values);  // 0 if there are no values
+double median(std::vector<double> values);  // returns 0 if there are no values
 double geometric_mean(const std::vector<double>& values);
 
-// Least-squares fit y ≈ a + b·x, and the share of the variance that it explains.
+// Holds the least-squares fit y ≈ a + b·x, and r2, the share of the variance that it explains.
 struct LinearFit {
   double a = 0, b = 0, r2 = 0;
 };

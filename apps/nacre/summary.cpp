@@ -123,7 +123,7 @@ std::string edges_text(const std::string& table) {
   return "processed in groups (partition table " + table + ")";
 }
 
-// Returns the choices of the forward pass in words; the others are only counted.
+// Returns up to kShown choices of the forward pass in words, and the number of all other choices.
 std::string choice_text(const Summary& s) {
   constexpr size_t kShown = 4;
   std::vector<std::string> told;

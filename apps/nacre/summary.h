@@ -1,5 +1,5 @@
-// A plan in a few lines for people: what runs where, how long an epoch takes, how much memory it
-// takes, what was chosen and why.
+// Describes a plan in a few lines for people: what runs where, how long an epoch takes, how much
+// memory it takes, what was chosen and why.
 #pragma once
 
 #include <string>
@@ -26,16 +26,17 @@ struct Summary {
   int64_t host_bytes = 0;  // largest size of the whole process, the program included; 0: not known
   std::string source;      // how the plan was found (plan/policy.h)
   std::vector<Dropped> dropped;
-  // Measured seconds of the kernels of a step; negative if they were not measured.
+  // Measured seconds of all kernels of a step; negative if they were not measured.
   double measured = -1;
-  // What batches read with --cache lookahead; null if they have no look-ahead.
+  // What the batches of an epoch read with --cache lookahead; null if rows are not cached so.
   const CacheForecast* forecast = nullptr;
   const RanksSummary* ranks = nullptr;  // what the ranks do; null if there is one device
 };
 
 std::string summary_text(const Summary& s);
 
-// The cost model of this machine if it was measured before; otherwise that of an ordinary machine.
+// Holds a cost model: that of this machine if it was measured before (`measured`), otherwise that
+// of an ordinary machine.
 struct Prices {
   CostModel model;
   int64_t cache_bytes = 0;

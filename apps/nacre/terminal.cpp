@@ -65,7 +65,7 @@ std::string yellow(const std::string& text, Stream stream) { return styled("33",
 std::string fit_progress(const ProgressLine& line, int columns) {
   const std::string percent = fmt::format("{:3.0f}%", line.share * 100);
   const std::string most = joined({percent, line.note, line.left});
-  // The blanks and the brackets of the bar take 5 columns.
+  // The blanks around the bar and its brackets take 5 columns.
   const int room = columns - width_of(line.title) - width_of(most) - 5;
   // The bar has one of a few lengths only, so that it does not change whenever the figures beside
   // it become longer or shorter.

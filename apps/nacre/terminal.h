@@ -1,4 +1,5 @@
-// Properties of the terminal that the program writes to: its width, and whether it shows colours.
+// Finds the properties of the terminal that the program writes to: its width, and whether it shows
+// colours.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ enum class Stream { out, err };
 // Returns whether the stream is a terminal that understands control sequences (TERM is not "dumb").
 bool is_terminal(Stream stream);
 // Returns the width of the terminal in columns at this moment (a terminal may be resized), or 80 if
-// it cannot be asked.
+// the width cannot be found out.
 int terminal_columns(Stream stream);
 
 // These functions return the text in bold or in a colour if the stream is a terminal and NO_COLOR

@@ -20,8 +20,8 @@ namespace {
 
 std::atomic<LogLevel> g_level{LogLevel::info};
 
-// Makes a line safe to show: names in it must not control the terminal, but the styles that this
-// program itself gives to words are kept.
+// Returns the line without what could control the terminal, which names in it may contain. The
+// styles that this program itself gives to words are kept.
 std::string shown(const std::string& line) {
   std::string text = printable(line, /*lines=*/true);
   if (!is_terminal(Stream::err)) return text;
@@ -33,7 +33,7 @@ std::string shown(const std::string& line) {
   return text;
 }
 
-// Returns the time in whole seconds, because the time left is only a guess.
+// Returns the time left in words, in whole seconds, because it is only a guess.
 std::string time_left(double seconds) {
   constexpr double kMinute = 60;
   const double whole = std::max(1.0, std::ceil(seconds));
@@ -62,7 +62,7 @@ class TerminalLog final : public LogSink {
       put_progress({state.title, state.note, left, state.share});
       return true;
     }
-    // In a pipe, short work gets no line at all.
+    // In a pipe, work that is complete when its progress is first reported gets no line.
     if (state.first && state.share >= 1) return false;
     std::string text = fmt::format("{}: {:.0f}%", state.title, state.share * 100);
     for (const std::string& part : {state.note, left}) text += part.empty() ? "" : "  " + part;
@@ -77,7 +77,8 @@ class TerminalLog final : public LogSink {
   }
 
  private:
-  // A line that comes while progress is shown takes its place; the next progress appears below it.
+  // Writes a line. If progress is shown, the line takes its place, and the next progress appears
+  // below.
   void put(const std::string& text) {
     const std::lock_guard lock(mutex_);
     std::fprintf(stderr, "%s%s\n", open_ ? "\r\033[K" : "", shown(text).c_str());
@@ -85,13 +86,13 @@ class TerminalLog final : public LogSink {
     open_ = false;
   }
 
-  // Writes without the terminal's line breaks, so that a terminal which was made narrower just now
-  // does not wrap it.
+  // Writes a line of progress, and keeps the terminal from wrapping it if it was made narrower in
+  // the last moment.
   void put_progress(const ProgressLine& text) {
     const std::lock_guard lock(mutex_);
     const int columns = terminal_columns(Stream::err);
-    // The line before may cover several rows of a terminal that was made narrower, so it is left
-    // alone.
+    // If the terminal was made narrower, the last progress may cover several of its rows. That
+    // progress is then left there, and the new one begins on a new row.
     const char* begin = open_ && columns < columns_ ? "\n" : "\r\033[K";
     std::fprintf(stderr, "%s\033[?7l%s\033[?7h", begin, fit_progress(text, columns - 1).c_str());
     std::fflush(stderr);

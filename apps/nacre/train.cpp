@@ -92,7 +92,7 @@ TrainOutcome train_vertices(TrainCommand& c, Dataset dataset, const std::string&
   }
   const TrainResult result = train(session, c.trainer);
   if (!c.trace.empty()) {
-    // A last span in the timeline names the resource that was busiest.
+    // Record a last span, whose name tells which resource was busiest.
     if (const Shares shares = shares_of(session); !shares.use.all.empty())
       const TraceSpan span("train", trace_name(shares.use.text()));
   }
@@ -125,7 +125,7 @@ void train_seeds(TrainCommand c, const Dataset& dataset, MemoryAccount& account)
     test.push_back(outcome.result.test_score);
     val.push_back(outcome.result.val_score);
     signal = outcome.result.signal;
-    // After a signal in the last epoch of a run, that run is whole, but no further seed is trained.
+    // A signal in the last epoch of a run leaves that run complete, but no further seed is trained.
     interrupted = outcome.result.interrupted || (signal != 0 && seed != c.seeds.back());
     if (interrupted) break;
     if (plan.empty() && !c.trainer.run_folder.empty()) plan = c.trainer.run_folder + "/plan.json";

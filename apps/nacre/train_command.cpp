@@ -72,15 +72,16 @@ void check_kept_plan(const std::string& folder, const TrainCommand& c, const Com
   }
 }
 
-// A resumed run keeps its plan and the order of its nodes, so that it continues bit for bit. With
-// --seeds, there is such a run in the folder of each seed that has a checkpoint.
+// Throws UserError if an option asks for another plan or order of nodes than a resumed run has. The
+// run keeps both, so that it continues bit for bit. With --seeds, each seed has a folder of its
+// own, in which a run may be resumed.
 void check_kept_plans(const TrainCommand& c, const Command& command) {
   if (!c.trainer.resume || c.config.ranks.several()) return;
   if (c.seeds.empty()) check_kept_plan(c.trainer.run_folder, c, command);
   for (const uint64_t seed : c.seeds) check_kept_plan(folder_of_seed(c.trainer.run_folder, seed), c, command);
 }
 
-// A run that is resumed by another number of processes has other devices than before.
+// Forgets the devices that a resumed run had before if it now has another number of processes.
 void forget_devices(TrainCommand& c, const Command& command) {
   RankOptions& ranks = c.config.ranks;
   if (c.processes == nullptr || command.given("--devices") ||

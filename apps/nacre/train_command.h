@@ -1,4 +1,5 @@
-// The options of nacre train, and the checks that need no data. The Python package uses them, too.
+// Declares the options of nacre train, and the checks that need no data. The Python package uses
+// them, too.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 
 namespace nacre::cli {
 
-// Shares of the time that the steps of mini-batches took, in percent; negative if a share does not
-// apply.
+// Holds shares of the time that the steps of mini-batches took, in percent. A share that does not
+// apply is negative.
 struct Shares {
   double waiting = -1, device = -1;
   ResourceUse use;  // how busy a GPU and its links were
@@ -21,13 +21,13 @@ Shares shares_of(VertexModel& session);
 // Returns the peak of GPU memory in bytes; negative if there is no GPU.
 double device_peak(const VertexModel& session);
 
-// Returns the results as one JSON object. `account` is null if the program does not count its own
-// memory; the planned memory is then that of the session alone.
+// Returns the results as one JSON object. If the run is on the host, its planned memory is that of
+// the process (`account`); otherwise it is what the session plans on its GPU.
 std::string train_result_json(VertexModel& session, const TrainResult& result, const std::string& folder,
                               const MemoryAccount& account);
 
 // Writes the results, the memory bill and the times of the kernels as result.json into the run
-// folder, if there is one, and the picture of the partition beside it.
+// folder, and the picture of the partition beside it. Does nothing if there is no run folder.
 void write_result(VertexModel& session, const std::string& json, const std::string& folder,
                   const MemoryAccount& account);
 

@@ -33,7 +33,8 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
-// Turns "help data info" into "data info --help", and "version" into "--version".
+// Returns the arguments with "help data info" turned into "data info --help", and "version" into
+// "--version".
 std::vector<std::string> help_last(std::vector<std::string> arguments) {
   if (arguments.size() == 1 && arguments.front() == "version") return {"--version"};
   if (arguments.empty() || find_name(arguments.front(), {"help"}) != "help") return arguments;
@@ -44,10 +45,11 @@ std::vector<std::string> help_last(std::vector<std::string> arguments) {
 
 struct Typed {
   CLI::App* command;
-  size_t words;  // number of words of its name
+  size_t words;  // number of words in the name of the command
 };
 
-// Finds the command that the first words name, and rewrites these words as the program spells them.
+// Returns the command that the first words name, and rewrites these words as the program spells
+// them. Throws UserError if there is no such command.
 Typed find_command(CLI::App& app, std::vector<std::string>& arguments) {
   Typed typed{&app, 0};
   for (std::string& word : arguments) {
@@ -64,7 +66,8 @@ Typed find_command(CLI::App& app, std::vector<std::string>& arguments) {
   return typed;
 }
 
-// Refuses a command that needs another word, and words where only options may be.
+// Throws UserError if the command needs another word, or if there is a word where only options may
+// be.
 void check_words(const Typed& typed, const std::vector<std::string>& arguments) {
   const CLI::App& command = *typed.command;
   const std::vector<std::string> commands = commands_of(*typed.command);

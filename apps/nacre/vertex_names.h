@@ -1,4 +1,4 @@
-// The names of vertices in the program's output: those that the source of the data uses.
+// Finds the names of vertices for the program's output: those that the source of the data uses.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@ namespace nacre::cli {
 
 // Returns the index of the kind of a vertex; 0 if there is only one kind.
 size_t kind_of(const Dataset& d, int64_t v);
-// Returns the number of a vertex within its kind, as in the source.
+// Returns the number of a vertex in the source: among all vertices or, if there are several kinds,
+// within its kind.
 int64_t original_id(const Dataset& d, int64_t v);
 // Returns the name of a vertex if it has one, otherwise its number; quoted if a CSV field needs
 // quotes.

@@ -21,8 +21,8 @@ RunConfig unplanned(RunConfig config) {
   return config;
 }
 
-// Returns a text that is equal for kernels that do the same to values of the same kinds; they take
-// equally long.
+// Returns a text that is equal for kernels that do the same to values of the same types, and that
+// therefore take equally long.
 std::string signature(const Plan& plan, const Kernel& k, const Work& work) {
   std::string text = fmt::format("{} {} {} {}", work.kind, static_cast<int>(k.direction), k.transpose,
                                  type_text(plan.dfg[k.root].type));

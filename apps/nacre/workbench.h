@@ -1,4 +1,4 @@
-// A model on a graph, for running and timing any number of plans one after another.
+// Runs and times any number of plans of a model on a graph, one after another.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@ namespace nacre::cli {
 struct TimingOptions {
   int rounds = 3;     // number of turns of each plan; each turn warms up with one step
   int steps = 2;      // number of timed steps in a turn
-  double limit = 60;  // seconds of a step; slower plans are given up after their first step
+  double limit = 60;  // seconds of a step; a plan is given up at its first slower step
 };
 
 struct PlanTiming {
-  std::string state = "ok";     // ok; slow: given up, with the times so far; memory: does not fit
+  std::string state = "ok";     // ok; slow: given up, has the slow step only; memory: does not fit
   std::vector<double> steps;    // seconds of forward and backward pass together
   std::vector<double> kernels;  // median seconds of each kernel; empty unless ok
   double seconds() const;       // median of the steps; negative if there are none
@@ -26,18 +26,19 @@ struct PlanTiming {
 
 class Workbench {
  public:
-  // Opens the model; the plan in `config` is ignored.
+  // Opens a session with the model. The plan in `config` is ignored.
   Workbench(const Dataset& dataset, RunConfig config);
 
   Session& session() { return session_; }
-  const Dfg& dfg() const { return dfg_; }  // the model with its gradient, as written
+  const Dfg& dfg() const { return dfg_; }  // returns the model with its gradient, as written
   const Blocks& blocks() const { return session_.blocks(); }
   const Graph& graph() const { return session_.dataset().graph; }
 
   Plan plan(const PlanOptions& options) const { return make_plan(dfg_, blocks(), options); }
   PlanAnswer answer(const std::string& plan, bool use_cache = true);
   std::vector<PlanTiming> time(const std::vector<Plan>& plans, const TimingOptions& how);
-  // Returns a timer for single kernels, on this graph or on another with the same vertices.
+  // Returns a timer for single kernels on the blocks `on`: those of this graph, or of another graph
+  // with the same vertices.
   KernelTimer timer(const Blocks& on);
 
  private:
@@ -48,12 +49,12 @@ class Workbench {
   Session session_;
   Dfg dfg_;
   std::shared_ptr<GraphViews> views_;
-  std::shared_ptr<void> arena_;  // kept while plans take turns
+  std::shared_ptr<void> arena_;  // the arena that all plans share while they take turns
   int64_t arena_bytes_ = 0;
 };
 
-// Seconds of kernels on the real graph, remembered by what the kernels do, because plans share most
-// of their kernels.
+// Times kernels on the real graph, and keeps the seconds by what the kernels do, because plans
+// share most of their kernels.
 class KernelLedger {
  public:
   KernelLedger(Workbench& bench, const DeviceProfile& profile, int repeats)

@@ -126,7 +126,7 @@ class Bench:
     def data(self, graph):
         return str(self.folder / f"{graph}{'' if self.o.scale == 1 else f'-{self.o.scale:g}'}.nacre")
 
-    # ---- The data and partitions that are made before anything is measured.
+    # ---- Making the data and partitions, before anything is measured
 
     def make_data(self, graph):
         if pathlib.Path(self.data(graph)).exists():

@@ -25,7 +25,8 @@ import sys
 import tempfile
 
 # Models with batch normalisation are trained with SGD. The gradient of a bias in front of batch
-# normalisation should be zero; Adam would turn its rounding errors into other scores.
+# normalisation should be zero, and rounding makes it a tiny number. Adam would make large updates
+# of these tiny numbers, and the scores would differ.
 MODELS = {
     "gcn": ("--model", "gcn", "--hidden", 64, "--dropout", 0.3),
     "sage": ("--model", "sage", "--hidden", 48, "--norm", "batch", "--optimizer", "sgd", "--lr", 0.1),

@@ -17,7 +17,7 @@ import pathlib
 import random
 
 CLASSES = 19
-# Numbers of IGBH-tiny.
+# These are the numbers of vertices and edges of IGBH-tiny.
 VERTICES = {"paper": 100_000, "author": 357_041, "institute": 8_738, "fos": 84_220}
 EDGES = {("paper", "cites", "paper"): 447_416, ("paper", "written_by", "author"): 455_642,
          ("author", "affiliated_to", "institute"): 44_532, ("paper", "topic", "fos"): 718_445}
@@ -74,7 +74,7 @@ def write(folder, scale=1.0, widths=None, bare=False, reverse=True, seed=1):
         for _ in range(max(1, round(count * scale))):
             s = rng.randrange(len(topics[src]))
             near = members[dst][topics[src][s]]
-            # Squaring a uniform number links few vertices to many.
+            # The square of a uniform number is often small, so few vertices get many of the edges.
             place = rng.random() ** 2
             d = near[int(place * len(near))] if near and rng.random() < 0.7 else int(place * len(topics[dst]))
             pairs.extend((s, d))

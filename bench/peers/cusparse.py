@@ -136,7 +136,7 @@ class Matrix:
             try:
                 plan = Plan(self.csr, name, x)
                 plan.multiply(x, y)
-                # Also refuses NaN.
+                # This form of the comparison also refuses NaN.
                 if not float((y - wanted).norm()) <= 1e-3 * float(wanted.norm()):
                     raise RuntimeError(f"{name}: wrong result")
                 done.append((timing.repeated(lambda: plan.multiply(x, y), x.device, 5, seconds)["ms"], plan))

@@ -103,8 +103,9 @@ class Worker:
             self.source = None  # the source would fail again
             return {"error": self.about["error"]}
         result = self.send(job)
-        # A failure other than lack of memory may have left the device or the capture in a state
-        # that spoils the next job. So does a lot of memory that a job leaves behind.
+        # Stop the process after any failure but a lack of memory in an eager job, because the
+        # device or the capture may be in a state that spoils the next job. Stop it also if a job
+        # leaves a lot of memory behind.
         failed = "error" in result and (result["error"] != "out of memory" or job.get("how") != "eager")
         if failed or result.get("left_mb", 0) > LEFT_MB:
             self.stop()
@@ -160,7 +161,8 @@ def ask_epochs(worker, report, model, paths, best=None):
         job = epoch_job(model, path, fastest)
         if job is None:
             continue
-        # A form whose eager step has failed would fail again, and may take the process with it.
+        # If the eager step of a form has failed, its other steps would fail too, and might take the
+        # process with them.
         if job["form"] in tried - eager.keys():
             report_epoch(report, model, job, {"error": "its eager step has failed"})
             continue
@@ -170,7 +172,7 @@ def ask_epochs(worker, report, model, paths, best=None):
         if job["how"] == "eager" and "error" not in result:
             eager[path] = result["epoch_ms"]
         if "error" in result and path == "expert" and job["form"] not in ("expert", "edge_index"):
-            # Not every form can be captured.
+            # Not every form can be captured, so the form edge_index is captured instead.
             ask_epoch(worker, report, model, epoch_job(model, "expert@edge_index", None))
     return min(eager, key=eager.get, default=None)
 
@@ -235,7 +237,8 @@ def run(args, worker, report_on, left):
         if name != opened:
             worker.open({"kind": "open", "shape": name, "hidden": hidden_of(args, name), "graph": args.graph})
         opened = name
-        # Other forms of rgcn are not layers of PyG.
+        # rgcn is compiled in the form edge_index only, because its other forms are not layers of
+        # PyG.
         form = "edge_index" if model == "rgcn" else best[name][model]
         ask_epochs(worker, report_on(name), model, COMPILED_PATHS, form)
 

@@ -65,7 +65,8 @@ class Jobs:
         args, how = self.args, job["how"]
         left = left_mb()
         torch.set_float32_matmul_precision("highest" if args.f32 else "high")
-        # The layers of RGCNConv are compiled for one relation after another.
+        # torch.compile compiles the layers of RGCNConv again for each relation, so it must be
+        # allowed many compilations of one function.
         torch._dynamo.config.recompile_limit = 64
         data = self.on_device()
         net = self.net(job["model"], job["form"], data)
@@ -128,7 +129,8 @@ class Jobs:
         torch._dynamo.reset()
         gc.collect()
         if torch.cuda.is_available():
-            # Every captured step had its own stream, and so its own workspace.
+            # Free the workspaces of cuBLAS: every captured step had a stream of its own, and each
+            # stream a workspace.
             torch._C._cuda_clearCublasWorkspaces()
             torch.cuda.empty_cache()
             result["left_mb"] = left_mb()

@@ -15,7 +15,8 @@ import sys
 
 GRAPHS = ("cora", "arxiv", "reddit", "products")
 MODELS = ("gcn", "sage", "gat", "rgcn")
-# tf32 rounds differently in each program, and training steps enlarge the differences.
+# The first losses may differ by FIRST_TOLERANCE, and later ones by LATER_TOLERANCE. Programs round
+# tf32 differently, and training steps enlarge the differences.
 FIRST_TOLERANCE, LATER_TOLERANCE = 5e-4, 1e-2
 
 

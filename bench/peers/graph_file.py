@@ -62,7 +62,7 @@ def edge_types(data):
     if "edge_type" in data:
         return data["edge_type"]
     relations, kinds = data["relations"], []
-    # Bounds the size of temporaries.
+    # Work on a limited number of edges at a time, because the temporaries take memory.
     for source, target in torch.split(data["edge_index"], 1 << 24, dim=1):
         key = mix_key(source, target)
         signed = torch.remainder(key, relations)

@@ -49,7 +49,7 @@ class SplitRGCNConv(RGCNConv):
     def forward(self, x, adjs):
         out = x @ self.root + self.bias
         for adj, weight in zip(adjs, self.weight):
-            # Rows are sources here, but destinations in the sparse form.
+            # The rows of an EdgeIndex are sources, those of the sparse form are destinations.
             if isinstance(adj, EdgeIndex):
                 h = adj.matmul(x, reduce="mean", transpose=True)
             else:

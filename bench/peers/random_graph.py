@@ -9,8 +9,9 @@ import torch
 
 import graph_file
 
-# Counts, exponents and largest degrees are those of src/nacre/data/twin_specs.cpp. `out` has those
-# of the out-degrees if the graph is directed.
+# The counts, exponents and largest degrees are those of src/nacre/data/twin_specs.cpp. `into` has
+# the exponent and the largest of the in-degrees and, if the graph is directed, `out` those of the
+# out-degrees.
 SHAPES = {
     "cora": {"nodes": 2708, "edges": 10556, "features": 1433, "classes": 7, "into": (2.7, 168)},
     "arxiv": {"nodes": 169343, "edges": 1166243, "features": 128, "classes": 40, "into": (2.4, 13155),

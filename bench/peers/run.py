@@ -47,7 +47,8 @@ def measure(args):
     python = find_python(args.python)
     graph = OUT / (args.data.replace(":", "_").replace("/", "_") + ".npz")
     call([args.nacre, "data", "convert", "--force", args.data, str(graph)])
-    # Each model gets its own process, as on the other side, so that its peak memory is its own.
+    # Each model gets a process of its own, as on the peer's side, so that peak memory is that of
+    # one model.
     merged = None
     for model in args.models.split(","):
         part = OUT / f"nacre-{model}.json"
@@ -93,8 +94,8 @@ def table(nacre, pyg):
         cells = [model, f"{mine['epoch_ms_median']:.0f}"]
         cells += [f"{runs[path]['epoch_ms_median']:.0f}" if path in runs else "–" for path in paths]
         if runs:
-            # Time is compared with the fastest path and memory with the leanest, so that each
-            # figure has its strongest opponent.
+            # Nacre's time is compared with the peer's fastest path, and its memory with the path
+            # that takes least memory, so that each figure has its strongest opponent.
             fastest = min(run["epoch_ms_median"] for run in runs.values())
             leanest = min(run["peak_mb"] for run in runs.values())
             cells += [f"{fastest / mine['epoch_ms_median']:.2f}", f"{WANTED.get(model, 1.0):.0f}"]

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 WARMUP = 3
 LONG = 1.0  # seconds; for longer epochs, one epoch of warm-up is enough
 ENOUGH = 3.0  # seconds; if runs take longer, three of them are enough
-# A compiled function is traced, recorded and specialised during its first calls.
+# Number of first calls that are not timed, in which a compiled function is traced, recorded and
+# specialised.
 COMPILED_WARMUP = 8
 
 
@@ -49,7 +50,8 @@ class Training:
         self.compiled = compile_mode is not None
         loss_of = lambda rows, labels: F.cross_entropy(net(rows), labels)
         if self.compiled:
-            # Their addresses do not change, so no step copies them into the graph.
+            # Tell the compiler that the addresses of these tensors do not change, so that no step
+            # copies them into the graph.
             for fixed in (x, y, *net.graph):
                 if type(fixed) is torch.Tensor and fixed.layout == torch.strided:
                     torch._dynamo.mark_static_address(fixed)

@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-# Parts of an H200: multiprocessors, and the share of the memory rates that is left to each part.
+# Ways to divide an H200 into parts: the multiprocessors of each part, and for each size of part the
+# share of the memory rates that is left to it if all parts work.
 H200 = {
     "four of 32": ((32, 32, 32, 32), {32: 0.97 / 2.17}),
     "16, 32, 64": ((16, 32, 64), {16: 0.89 / 1.15, 32: 1.44 / 2.17, 64: 2.25 / 3.44}),

@@ -9,7 +9,8 @@ from . import _core
 
 def main() -> int:
     """Runs the command line with the arguments of this process and returns its exit code."""
-    # The program handles Ctrl-C by itself while it trains; before that, Ctrl-C ends it.
+    # The C++ program handles Ctrl-C by itself while it trains. Before training, the default handler
+    # lets Ctrl-C end the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _core.main(sys.argv[1:])
 

@@ -45,9 +45,10 @@ class Source:
     class_names: list[str] | None = None
     num_classes: int | None = None
     node_ids: list[Any] | None = None  # what another library calls the nodes
-    # If there are several kinds of nodes, these hold the number of nodes of each kind by its name,
-    # the features of each kind or None, and for each edge type the kind it leads from, its name,
-    # and the kind it leads to. The ids of a kind follow those of the kind before it.
+    # These fields are None unless there are several kinds of nodes. Then they hold the number of
+    # nodes of each kind by its name, the features of each kind or None, and for each edge type the
+    # kind it leads from, its name, and the kind it leads to. The ids of a kind follow those of the
+    # kind before it.
     kinds: dict[str, int] | None = None
     kind_x: dict[str, Any] | None = None
     relations: list[tuple[str, str, str]] | None = None

@@ -12,8 +12,9 @@ from ._graph import Graph
 from ._sampler import Batch, Sampler
 
 
-# Settings of torch_geometric's NeighborLoader. Those in _IGNORED change no batch, so every value is
-# taken. Those in _USUAL are taken only with the value for which both loaders do the same.
+# These are settings of torch_geometric's NeighborLoader. Those in _IGNORED change no batch, so
+# every value is accepted. Those in _USUAL are accepted only with the value for which both loaders
+# do the same.
 _IGNORED = {"num_workers", "persistent_workers", "pin_memory", "prefetch_factor", "filter_per_worker", "is_sorted",
             "temporal_strategy"}
 _USUAL = {"directed": True, "disjoint": False, "subgraph_type": "directional", "input_time": None, "time_attr": None,

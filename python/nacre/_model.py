@@ -18,7 +18,8 @@ from ._core import ModelOptions, Napa, UserError, Value
 
 BuildFunction = Callable[[Napa, ModelOptions], Value]
 
-# .names holds the models that have been defined by the file that this thread runs.
+# While a thread runs a file of models, _loading.names holds the names of the models that the file
+# has defined. Each thread has names of its own.
 _loading = threading.local()
 
 

@@ -20,7 +20,7 @@ namespace nacre::python {
 
 namespace nb = nanobind;
 
-// A data set of a Python program, which was made from arrays or read from files.
+// Holds a data set of a Python program, which was made from arrays or read from files.
 struct GraphData {
   Dataset dataset;
   std::string spec;  // what the program would give as --data, or "memory:NAME"
@@ -28,13 +28,13 @@ struct GraphData {
   bool in_memory = false;  // true if made from arrays; then it cannot be read again
 };
 
-// Every function that may start threads calls this first. The threads of a process are not copied
-// by fork(), so a child of a process that has used Nacre would wait for them forever. Throws
-// UserError in such a child.
+// Throws UserError in a child of fork() whose parent has used Nacre: fork() does not copy the
+// threads of a process, so the child would wait for them forever. Every function that may start
+// threads calls this first.
 void refuse_after_fork();
 
-// Does the work of one thread at a time, and gives the interpreter's lock up meanwhile. An object
-// whose functions several threads may call has one of these, so that one call waits for the other.
+// Runs the work of one thread at a time, and gives up the interpreter's lock meanwhile. An object
+// whose functions several threads may call has a OneAtATime, so that one call waits for the other.
 class OneAtATime {
  public:
   // Returns what `work` returns. Throws UserError in a process that was forked.
@@ -50,7 +50,7 @@ class OneAtATime {
   std::mutex mutex_;
 };
 
-// Returns a shared owner of a Python object. The last copy may be dropped on any thread.
+// Returns a shared owner of a Python object. Any thread may drop the last copy of it.
 std::shared_ptr<void> keep_alive(nb::object object);
 
 // Returns a shared owner of an array that Python has passed.
@@ -64,7 +64,7 @@ std::shared_ptr<void> keep_array(const NdArray& array) {
           }};
 }
 
-// Returns a read-only NumPy array of memory that `owner` keeps alive.
+// Returns a read-only NumPy array that shows the memory at `data`, which `owner` keeps alive.
 template <class T>
 nb::object view(const T* data, std::vector<size_t> shape, std::shared_ptr<const void> owner) {
   auto* kept = new std::shared_ptr<const void>(std::move(owner));
@@ -76,7 +76,7 @@ nb::object view(const Array<T>& array) {
   return view(array.data(), {static_cast<size_t>(array.size())}, std::make_shared<Array<T>>(array));
 }
 
-// Returns a copy of the values. Does not need the interpreter's lock.
+// Returns a copy of the values. The caller need not hold the interpreter's lock.
 template <class T>
 std::unique_ptr<T[]> copy_of(const T* data, const std::vector<size_t>& shape) {
   size_t size = 1;
@@ -115,7 +115,7 @@ std::vector<NodeId> node_ids(const Ids& ids, int64_t count, const Refuse& refuse
   return nodes;
 }
 
-// Each of these functions adds a part of the module.
+// Each of these functions adds a part of the Python module to `m`.
 void add_log(nb::module_& m);
 void add_data(nb::module_& m);
 void add_training(nb::module_& m);
@@ -124,7 +124,7 @@ void add_recommender(nb::module_& m);
 void add_sampler(nb::module_& m);
 void add_models(nb::module_& m);
 
-// Says that this process is the command line, which reports a mistake in a model in one line.
+// Notes that this process is the command line. A mistake in a model is then reported in one line.
 void become_program();
 
 }  // namespace nacre::python

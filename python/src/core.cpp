@@ -1,5 +1,4 @@
-// Defines nacre._core, the C++ library as Python sees it. The package nacre wraps it in the usual
-// style of Python.
+// Defines nacre._core, the C++ library as Python sees it. The Python package nacre wraps it.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
@@ -48,7 +47,8 @@ NB_MODULE(_core, m) {
   nb::exception<nacre::UserError>(m, "UserError", PyExc_ValueError).doc() =
       "Wrong input or settings. The text says what is wrong, where, and what to do.";
   m.attr("__version__") = NACRE_VERSION;
-  // An exception that the program keeps until its end also keeps the graphs it came from.
+  // A program may keep an exception until its end, and with it the graphs in its traceback. These
+  // are no leaks, so nanobind does not warn of them.
   nb::set_leak_warnings(false);
   pthread_atfork(nullptr, nullptr, [] {
     g_forked = g_used.load();

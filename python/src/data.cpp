@@ -1,4 +1,5 @@
-// GraphData: data sets made from arrays or read from files, and views of their parts.
+// Defines nacre._core.GraphData: data sets made from arrays or read from files, and views of their
+// parts.
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -31,7 +32,8 @@ namespace {
 
 constexpr const char* kHere = "nacre.Graph";
 
-// These are the types of the arrays that the package passes, besides Ids. All are contiguous.
+// These are the types of the arrays that the package passes, besides Ids. All arrays are
+// contiguous.
 using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Features = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Labels = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -55,11 +57,11 @@ int64_t largest(const Ids& ids) {
   return ids.shape(0) == 0 ? -1 : *std::max_element(ids.data(), end);
 }
 
-// Holds the parts of a graph, as the package passes them.
+// Holds the parts of a graph as the Python package passes them.
 struct Parts {
   std::string name = "graph";
   std::optional<Ids> src, dst;
-  int64_t num_nodes = -1;  // negative: the number of rows of x or y, or the largest id + 1
+  int64_t num_nodes = -1;  // negative: not given; x, y or the edges then tell the number
   std::optional<Floats> edge_weight;
   std::optional<Ids> edge_type;
   std::optional<Features> x;
@@ -68,9 +70,9 @@ struct Parts {
   int64_t num_classes = 0;
   std::vector<std::string> class_names;
   std::optional<Ids> train, val, test;
-  // If there are several kinds of nodes, these members hold their names, the number of nodes of
-  // each kind, their features, and for each edge type the kind it leads from, its name, and the
-  // kind it leads to.
+  // These members are empty unless there are several kinds of nodes. Then they hold the names of
+  // the kinds, the number of nodes of each kind, their features, and for each edge type the kind it
+  // leads from, its name, and the kind it leads to.
   std::vector<std::string> node_types;
   std::vector<int64_t> node_counts;
   std::vector<std::optional<Features>> type_x;
@@ -81,7 +83,7 @@ constexpr int64_t kMostNodes = (int64_t{1} << 32) - 1;
 constexpr const char* kNumberFromZero =
     "number the nodes from 0, for example with numpy.unique(edge_index, return_inverse=True)";
 
-// Returns the number of nodes that edges imply if nothing else says how many there are.
+// Returns the number of nodes that the edges imply: the largest id + 1.
 int64_t count_ends(const Parts& p) {
   const int64_t most = std::max(largest(*p.src), largest(*p.dst));
   if (most >= kMostNodes) {
@@ -142,7 +144,7 @@ Graph make_graph(const Parts& p, int64_t num_nodes) {
         throw UserError("edge_type", fmt::format("{} at position {} is not a type from 0 to {}", type, i, kMost));
       edges.type.push_back(static_cast<uint16_t>(type));
     }
-    // The last relations may have no edges.
+    // The number of types counts all relations, because the last ones may have no edges.
     edges.num_types = static_cast<int>(std::max({largest(*p.edge_type) + 1, std::ssize(p.relations), int64_t{1}}));
   }
   return build_graph(std::move(edges), kHere);
@@ -256,7 +258,7 @@ void check_sides(const std::map<std::string, Interactions>& parts, bool users_st
                     "number the items from 0, or give num_items");
 }
 
-// Makes the data of a recommender. Pairs for validation are held out like those for testing.
+// Returns the data of a recommender. Pairs for validation are held out like those for testing.
 GraphData from_pairs(const std::map<std::string, std::pair<Ids, Ids>>& pairs, int64_t num_users, int64_t num_items,
                      const std::string& name) {
   refuse_after_fork();
@@ -305,8 +307,8 @@ GraphData load(const std::vector<std::string>& words) {
   return read;
 }
 
-// Reads a graph that GraphData.save() has written to a file, and gives it its name again. The file
-// may be removed then.
+// Returns the graph that GraphData.save() has written to the file `path`, with its name `name`. The
+// file may be removed after this call.
 GraphData restored(const std::string& path, const std::string& name) {
   refuse_after_fork();
   const GilRelease release;
@@ -324,7 +326,7 @@ nb::object edge_index(const GraphData& g) {
   const int64_t count = graph.num_edges();
   auto values = std::make_unique<int64_t[]>(static_cast<size_t>(2 * count));
   {
-    // This copy is made without other threads, so that it works in a process that was forked, too.
+    // Make this copy without other threads, so that it also works in a process that was forked.
     const GilRelease release;
     std::copy_n(graph.col_idx().data(), count, values.get());
     int64_t* dst = values.get() + count;

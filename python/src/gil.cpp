@@ -13,7 +13,8 @@ namespace {
 
 std::atomic<bool> g_ends{false};
 std::atomic<std::thread::id> g_ending_thread{};
-// The number of threads that have given the lock up, and of those that are about to take it.
+// g_without_lock counts the threads that have given the lock up, g_taking those that are about to
+// take it.
 std::atomic<int> g_without_lock{0}, g_taking{0};
 
 // Counts this thread among those that take the lock. Returns false, and does not count it, if the

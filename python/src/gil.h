@@ -41,7 +41,7 @@ class GilAcquire {
   PyGILState_STATE state_{};
 };
 
-// Returns whether the interpreter ends and this thread may not use it any more.
+// Returns whether the interpreter ends and this thread may no longer call Python.
 bool interpreter_ends();
 
 // Tells the guards that the interpreter ends, and waits for threads that are in C++ to notice it:
@@ -50,7 +50,8 @@ bool interpreter_ends();
 // ends the interpreter.
 void end_interpreter();
 
-// A child that was forked has only the thread that has forked it. Forgets the others.
+// Sets the counts of threads to 0 in a child that was forked, because it has only the thread that
+// has forked it.
 void forget_other_threads();
 
 }  // namespace nacre::python

@@ -10,7 +10,7 @@ namespace {
 PyObject* g_later = nullptr;  // an exception that waits to be raised; needs the interpreter's lock
 uint64_t g_main_thread = 0;
 
-// Raises the exception that waits, if there is one. Returns -1 if it has raised one.
+// Sets the exception that waits as Python's current one, and returns -1. Returns 0 if none waits.
 int raise_waiting(void* /*unused*/) {
   PyObject* const error = std::exchange(g_later, nullptr);
   if (error == nullptr) return 0;

@@ -7,8 +7,8 @@
 
 namespace nacre::python {
 
-// Lets Python's signal handlers run from time to time. A handler that raises an exception, as that
-// of Ctrl-C does, ends the work; the exception is kept.
+// Lets Python's signal handlers run from time to time during long work. If a handler raises an
+// exception, as that of Ctrl-C does, the work should end; the exception is kept.
 class PythonInterrupt {
  public:
   // Returns whether a signal handler has raised an exception, or the interpreter ends. The handlers

@@ -17,14 +17,14 @@ class PythonLog final : public LogSink {
   void line(LogKind kind, const std::string& text) override {
     const GilAcquire gil;
     if (!gil.held()) return;
-    // The numbers are the levels of the module logging.
+    // These numbers are the levels of Python's module logging.
     const int level = kind == LogKind::warning ? 30 : kind == LogKind::info ? 20 : 10;
     try {
       nb::handle(static_cast<PyObject*>(call_.get()))(level, text);
     } catch (nb::python_error& error) {
-      // The work that the message is about must not end in the middle of a message. The module
-      // logging catches the exceptions of its own handlers. So an exception on the main thread
-      // comes from a signal handler; raise_later() lets it end the training or the call.
+      // An exception must not end the work in the middle of a message. The module logging catches
+      // the exceptions of its own handlers, so an exception on the main thread comes from a signal
+      // handler; raise_later() lets it end the training or the call.
       if (on_main_thread()) {
         raise_later(error);
         return;

@@ -1,5 +1,5 @@
-// This file gives Python what models are written with: the Napa builder, its values and options,
-// and the registry.
+// Gives Python what models are written with: the Napa builder, its values and options, and the
+// registry.
 #include <nanobind/operators.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -19,8 +19,8 @@
 namespace nacre::python {
 namespace {
 
-// This points to the builder of the DFG while the function of the model runs, and to null when it
-// has returned, because Python objects may live longer than the builder.
+// Points to the builder of the DFG while the function of the model runs, and to null when it has
+// returned, because Python objects may live longer than the builder.
 using Building = std::shared_ptr<Napa*>;
 
 Napa& live(const Building& building) {
@@ -35,7 +35,7 @@ struct PyValue {
   Building building;
 };
 
-// PyNet is the builder that a model function in Python gets as its argument `net`.
+// Wraps the builder that a model function in Python gets as its argument `net`.
 struct PyNet {
   Building building;
   int64_t in_dim = 0;
@@ -43,7 +43,8 @@ struct PyNet {
   Napa& net() const { return live(building); }
   PyValue wrap(Value value) const { return {value, building}; }
   std::optional<PyValue> wrap_or_none(Value value) const { return value ? std::optional(wrap(value)) : std::nullopt; }
-  // Returns a value of this builder. Throws UserError if it belongs to another one.
+  // Returns the value that Python gives for a value of this builder. Throws UserError if it belongs
+  // to another builder.
   Value take(const PyValue& given) const {
     net();
     if (given.building != building)
@@ -82,7 +83,8 @@ Init init_of(const std::string& name) {
                       {"constant", Init::constant}});
 }
 
-// Returns the value that a function of the user has returned.
+// Returns the value that a Python function of the user has returned. Throws UserError if `result`
+// is no value of the model; `by` names the function.
 Value returned(const PyNet& net, const nb::object& result, const char* by) {
   PyValue value;
   if (!nb::try_cast(result, value)) throw UserError("model", std::string(by) + " must return a value of the model");
@@ -101,11 +103,12 @@ PyValue stacked(const PyNet& self, const ModelOptions& options, const nb::callab
   }));
 }
 
-// True while the process is the command line. It then reports an exception of a model as it reports
+// Says whether the process is the command line, which reports an exception of a model as it reports
 // wrong input.
 std::atomic<bool> g_is_program{false};
 
-// Returns what the function of a model has raised, and where; `nacre._model` finds the place.
+// Throws UserError that says what the function of a model has raised, and where; `nacre._model`
+// finds the place.
 [[noreturn]] void tell(const nb::python_error& error) {
   const nb::object text = nb::module_::import_("nacre._model").attr("_explained")(error.value());
   throw UserError("", nb::cast<std::string>(text));

@@ -1,4 +1,4 @@
-// Recommender: a model of users and items with the weights of a run.
+// Defines nacre._core.Recommender: a model of users and items with the weights of a run.
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -22,14 +22,16 @@
 namespace nacre::python {
 namespace {
 
-// The best items of some users: for each of them k numbers of items, counted from 0, and their
-// scores. Where a user has fewer items left, the number is -1 and the score is not a number.
+// Holds the best items of some users: for each user the numbers of k items, counted from 0, and
+// their scores. If a user has fewer items left, the remaining numbers are -1 and their scores are
+// NaN.
 struct Best {
   std::unique_ptr<int64_t[]> items;
   std::unique_ptr<float[]> scores;
 };
 
-// Several threads may call the functions of one object; one call waits for the other.
+// Recommends items. Several threads may call the functions of one object; one call waits for the
+// other.
 class Recommender {
  public:
   Recommender(const GraphData* graph, const std::string& path, const std::string& device) {
@@ -79,7 +81,7 @@ class Recommender {
   std::string metric() const { return session_->metric(); }
 
  private:
-  // Throws UserError if the k best items of so many users do not fit into memory.
+  // Throws UserError if the k best items of this number of users do not fit into memory.
   void require_room(int64_t users, int64_t k) const {
     const int64_t result = users * k * static_cast<int64_t>(sizeof(int64_t) + sizeof(float));
     const int64_t need = session_->ranking_bytes(k) + result, free = available_memory();

@@ -68,7 +68,7 @@ class PySampler {
     return drawn;
   }
 
-  // Returns the nodes in the order of an epoch, as training takes them.
+  // Returns the nodes in the order in which training would take them in this epoch.
   nb::object order(const Ids& nodes, uint64_t epoch) const {
     BatchOrder order(Array<NodeId>(checked(nodes)), batch_size_, sampler_->options().seed, true);
     order.begin_epoch(epoch);
@@ -94,7 +94,8 @@ class PySampler {
     });
   }
 
-  // Several threads may sample at once. A batch sampler keeps its memory between batches.
+  // Returns a batch sampler that no other thread uses, because several threads may sample at once.
+  // Takes one that has been used before if there is one, because it keeps its memory.
   std::unique_ptr<BatchSampler> take_idle() const {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) return sampler_->make_batch_sampler();
@@ -105,7 +106,8 @@ class PySampler {
 
   std::unique_ptr<Sampler> sampler_;
   mutable std::mutex mutex_;
-  // The samplers use sampler_, so they are declared after it and destroyed before it.
+  // Batch samplers that no thread uses. They use sampler_, so they are declared after it, which
+  // destroys them before it.
   mutable std::vector<std::unique_ptr<BatchSampler>> idle_;
   int64_t batch_size_ = 0;
 };

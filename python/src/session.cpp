@@ -1,4 +1,4 @@
-// OwnLoop: a model that a Python program trains step by step.
+// Defines nacre._core.OwnLoop: a model that a Python program trains step by step.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -24,7 +24,8 @@ namespace {
 
 std::vector<size_t> shape_of(const Parameter& parameter) { return {parameter.shape.begin(), parameter.shape.end()}; }
 
-// Several threads may call the functions of one object; one call waits for the other.
+// Trains a model in steps. Several threads may call the functions of one object; one call waits for
+// the other.
 class OwnLoop {
  public:
   OwnLoop(const GraphData& graph, const std::vector<std::string>& words) {
@@ -167,7 +168,8 @@ class OwnLoop {
   std::string settings() const { return model_->settings_json(); }
 
  private:
-  // A loop of one's own writes no files, so options about them would have no effect.
+  // Throws UserError if an option about files was given. A loop of the user's own writes no files,
+  // so such options would have no effect.
   static void refuse_files(const cli::TrainCommand& settings) {
     const auto refuse = [](bool given, const char* option) {
       if (given)

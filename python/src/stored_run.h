@@ -1,5 +1,5 @@
-// What running and using a model have in common: the data, the purpose that the memory bill knows,
-// and a run that was stored.
+// Declares what training and using a model have in common: the data, the purpose that the memory
+// bill knows, and a run that was stored.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,16 @@
 
 namespace nacre::python {
 
-// Returns the data of a run, and reads them if the program has not passed any.
+// Returns the data of a run: those of `graph` or, if the program has passed none, those that
+// `config` names, which are read. Sets config.data and config.load to those of `graph`, if it is
+// given.
 Dataset data_of(const GraphData* graph, RunConfig& config);
 
-// Says what a run is for. Python programs hold memory of their own, and may hold the data already.
+// Returns what a run is for, which decides its memory bill. Python programs hold memory of their
+// own, and may already hold the data.
 RunPurpose purpose_of(const GraphData* graph, bool trains, int64_t loaded = 0);
 
-// A run whose weights are used again.
+// Holds the settings and weights of a run whose weights are used again.
 struct StoredRun {
   // Reads the settings of the run at `path`; its model will compute on `device`. Throws UserError
   // if the run was trained on a graph of a Python program and no graph is given.

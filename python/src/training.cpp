@@ -1,4 +1,4 @@
-// Trains models, and uses trained weights.
+// Gives Python the functions that train models, and those that use trained weights.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -44,7 +44,8 @@ nb::dict report_dict(const EpochReport& report) {
   return d;
 }
 
-// Calls the Python function after every epoch. Training ends if it returns False.
+// Returns a function that calls the Python function after every epoch, and that returns false if
+// training should end, because the Python function has returned False. Returns null for None.
 std::function<bool(const EpochReport&)> after_epoch(const nb::object& call) {
   if (call.is_none()) return nullptr;
   return [call = keep_alive(call)](const EpochReport& report) {
@@ -137,8 +138,8 @@ Trained train_model(const GraphData* graph, const std::vector<std::string>& word
   return trained;
 }
 
-// A model with the weights of a run, ready to score all nodes of a graph. Several threads may call
-// the functions of one object; one call waits for the other.
+// Holds a model with the weights of a run, ready to score all nodes of a graph. Several threads may
+// call the functions of one object; one call waits for the other.
 class Predictor {
  public:
   Predictor(const GraphData* graph, const std::string& path, const std::string& device, bool embeddings) {

@@ -13,7 +13,7 @@ import nacre
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 LIBRARY = os.environ.get("NACRE_MODEL_LIBRARY")
-# What an example needs if it has this text: a package, or a library of models.
+# Maps a text to what an example that contains it needs: a package, or a library of models.
 NEEDS = {'output="torch"': "torch", "NeighborLoader": "torch_geometric", "sklearn": "sklearn",
          "libmine.so": "a library"}
 
@@ -60,6 +60,6 @@ def test_examples_of_the_page(tmp_path, monkeypatch):
         if missing(code) is None:
             names |= stand_ins(code)
             exec(compile(code, f"{PAGE.name}, example {number}", "exec"), names)
-    # The callback must also work where there are no scores.
+    # The callback must also work after epochs without scores (eval_every=3).
     assert nacre.train(names["graph"], epochs=4, eval_every=3, callback=names["good_enough"]).result["epochs"] >= 3
     assert names["run"].result["epochs"] > 0 and (tmp_path / "runs/mine/config.json").exists()

@@ -10,8 +10,8 @@ from test_processes import child
 import nacre
 
 
-# After the imports, a child may take 6 GiB more of address space, which is less than the calls
-# below need.
+# A child process that begins with this code may take 6 GiB of address space after the imports,
+# which is less than the calls below need.
 LIMITED = """
 import resource
 import nacre
@@ -44,7 +44,7 @@ def test_the_bill_of_a_run_is_kept(graph, tmp_path):
     assert run.result["planned_mb"] == pytest.approx(max(run.result["phases_mb"].values()))
 
 
-# What the process has held before is not part of the bill of a run.
+# Memory that the process held and freed before a run is not part of the run's bill.
 def test_memory_that_was_freed_does_not_count(graph):
     before = nacre.train(graph, **SMALL).result["planned_mb"]
     np.ones(200 << 20, dtype=np.uint8)
@@ -72,7 +72,8 @@ def test_tracing_ends_with_the_run(graph, tmp_path):
     nacre.train(graph, **SMALL, trace=str(tmp_path / "trace.json"))
     kept = (tmp_path / "trace.json").read_bytes()
     assert json.loads(kept)["traceEvents"]
-    # A timeline that goes on would be written beside the file as soon as it has many spans.
+    # If the first run's timeline still recorded, it would write a file beside trace.json as soon as
+    # it has many spans.
     nacre.train(graph, **{**SMALL, "epochs": 3000, "eval_every": 3000})
     assert (tmp_path / "trace.json").read_bytes() == kept
     assert [path.name for path in pathlib.Path(tmp_path).glob("trace*")] == ["trace.json"]

@@ -118,7 +118,7 @@ def test_files_and_the_command_line(folder):
     assert weights_bytes("ours") == weights_bytes("theirs")
     config = json.loads((folder / "theirs/config.json").read_text())
     assert config["model"]["model"] == "gated_mean" and config["model"]["file"] == "gated.py:gated_mean"
-    # The test uses the run from another folder and then continues it.
+    # Use the run from another folder, and then continue it.
     (folder / "elsewhere").mkdir()
     for command in (["eval", "--checkpoint", "../theirs"], ["predict", "--checkpoint", "../theirs", "-o", "p.npy"],
                     ["train", "--resume", "../theirs", "--epochs", "4"]):

@@ -215,7 +215,7 @@ def test_neighbor_loader():
     usual = {"directed": True, "disjoint": False, "subgraph_type": "directional", "time_attr": None, "num_workers": 4}
     for batch in nacre.NeighborLoader(data, [2, 2], batch_size=8, weight_attr="likes", **usual):
         assert (batch.likes == 1).all() and len(batch.likes) > 0  # edges of weight 0 are not drawn
-    # The third argument is that of PyTorch Geometric.
+    # As in PyTorch Geometric, the third argument may be the nodes without a keyword.
     assert len(nacre.NeighborLoader(data, [2, 2], data.train_mask, batch_size=8)) == 3
     with pytest.raises(nacre.UserError, match="subgraph_type: 'induced'"):
         nacre.NeighborLoader(data, [2], subgraph_type="induced")

@@ -68,7 +68,7 @@ def test_recommended_items(pairs):
         assert np.all(np.diff(scores[user][:len(kept)]) <= 1e-6)
     np.testing.assert_array_equal(run.recommend([5, 3], k=2)[0], items[[5, 3], :2])
     assert run.recommend(users=[], k=2)[0].shape == (0, 2)
-    # This counts recall@4 by hand.
+    # Compute recall@4 without Nacre, to compare.
     held = {user: set(test[1][test[0] == user]) for user in set(test[0])}
     recall = np.mean([len(set(items[user][:4]) & held[user]) / len(held[user]) for user in held])
     assert run.evaluate()["recall"] == pytest.approx(recall) and run.evaluate()["test"] == pytest.approx(recall)

@@ -338,7 +338,8 @@ def test_ctrl_c_leaves_a_usable_interpreter(graph, tmp_path, ctrl_c):
     random = np.random.default_rng(0)
     for attempt in range(20):
         folder = tmp_path / str(attempt)
-        # The timer starts where the interrupt is expected: on a slow machine it may come at once.
+        # Start the timer where KeyboardInterrupt is expected: on a slow machine it may come at
+        # once.
         timer = threading.Timer(random.uniform(0.01, 0.12), os.kill, (os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt) as stopped:
             timer.start()

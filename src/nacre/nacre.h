@@ -1,4 +1,4 @@
-// Includes everything that a program needs that uses Nacre as a library: data, models, training,
+// Includes everything that a program needs if it uses Nacre as a library: data, models, training,
 // prediction, messages. docs/library.md has a complete program.
 #pragma once
 
@@ -10,9 +10,9 @@
 #include "nacre/data/load.h"            // load_dataset, LoadOptions
 #include "nacre/graph/graph.h"          // Graph, EdgeList, build_graph
 #include "nacre/graph/stats.h"          // compute_stats
-#include "nacre/model/stack.h"          // Napa, RegisterModel, stack_layers: models of one's own
+#include "nacre/model/stack.h"          // Napa, RegisterModel, stack_layers: to write models
 #include "nacre/train/config.h"         // RunConfig
-#include "nacre/train/recommend.h"      // recommenders
+#include "nacre/train/recommend.h"      // data, models and training of recommenders
 #include "nacre/train/trained_model.h"  // read_trained_model
 #include "nacre/train/trainer.h"        // train, TrainerOptions, EpochReport, TrainResult
 #include "nacre/train/vertex_model.h"   // make_session, VertexModel

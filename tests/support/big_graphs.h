@@ -1,5 +1,5 @@
-// Random graphs that are large enough for several chunks and tiles, with rows that are long enough
-// to be cut into pieces.
+// Makes random graphs that are large enough for several chunks and tiles, with rows that are long
+// enough to be cut into pieces.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A cache folder for tests that store plans, kernels or measurements.
+// CacheFolder: a cache folder for tests that store plans, kernels or measurements.
 #pragma once
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 namespace nacre::test {
 
-// While the object lives, NACRE_CACHE names an empty folder that nothing else uses. Afterwards the
-// folder is gone, and the variable has its value from before.
+// While the object lives, NACRE_CACHE names an empty folder that nothing else uses. When the object
+// is destroyed, the folder is removed, and the variable gets its earlier value back.
 class CacheFolder {
  public:
   CacheFolder() {

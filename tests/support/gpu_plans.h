@@ -1,4 +1,4 @@
-// Plans of models for a GPU, and GPUs that are not there.
+// Makes plans of models for a GPU, and the contexts of GPUs that are not there.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ inline const ModelCase& model_named(const std::string& name) {
   return *std::find_if(cases.begin(), cases.end(), [&](const ModelCase& c) { return c.name == name; });
 }
 
-// Returns the model with its gradient; 0 layers stand for those of the case.
+// Returns the DFG of a model with its gradient. If `layers` is 0, the model has as many layers as
+// its case.
 inline Dfg training_dfg(const std::string& model, const Blocks& blocks, int64_t hidden, int layers = 0) {
   ModelOptions options = model_named(model).options;
   options.hidden = hidden;
@@ -30,8 +31,8 @@ inline Dfg training_dfg(const std::string& model, const Blocks& blocks, int64_t 
   return dfg;
 }
 
-// Returns a plan that sums typed products over pairs where it can, with the products joined that
-// the device computes together.
+// Returns options for a plan that takes the option `end` at every site that has it, and that joins
+// the products that the device can compute together.
 inline PlanOptions summing(const Dfg& dfg, const Blocks& blocks, const std::string& end, const DeviceTraits& device) {
   PlanOptions options;
   options.join_products = joined_products(device);
@@ -45,13 +46,14 @@ inline PlanOptions summing(const Dfg& dfg, const Blocks& blocks, const std::stri
 // Returns the context of a device that is not there.
 inline std::shared_ptr<GpuContext> context_on(std::shared_ptr<Device> device, const GpuOptions& options,
                                               std::shared_ptr<GraphViews> views = std::make_shared<GraphViews>()) {
-  // The image of a source is its name.
+  // Nothing is compiled here: the image of a source is its name.
   const auto compiler =
       std::make_shared<GpuCompiler>(std::move(device), [](const cuda::Source& source) { return source.name; });
   return std::make_shared<GpuContext>(compiler, std::move(views), options);
 }
 
-// Calls `use` with an executor whose kernels are bound on the device of the context.
+// Binds the kernels of the plan on the device of the context, calls `use` with their executor, and
+// returns its result.
 template <class Use>
 auto with_bound(const Plan& plan, const Blocks& blocks, const std::shared_ptr<GpuContext>& context, const Use& use) {
   Executor executor(plan, blocks, make_gpu_backend(context));

@@ -1,4 +1,4 @@
-// Collects what the library tells while an object of this class lives.
+// LogCapture: collects the messages of the library while an object of this class lives.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  // Returns one line for each message. Verbose messages begin with "verbose: " and warnings with
-  // "warning: ".
+  // Returns all messages, one line for each. Verbose messages begin with "verbose: " and warnings
+  // with "warning: ".
   std::string text() const {
     const std::lock_guard lock(sink_->mutex);
     return sink_->text;
   }
-  // Returns the messages since the last call, without those of kind verbose.
+  // Returns the messages since the last call of take(), without verbose messages.
   std::string take() {
     const std::lock_guard lock(sink_->mutex);
     return std::exchange(sink_->brief, "");

@@ -40,13 +40,13 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
   one(Op::index_add, Attr::dst, "index_add_dst", e(0, {s.heads, s.depth}));
   one(Op::index_add, Attr::type, "index_add_type", e(0, {s.other}));
   one(Op::index_add, Attr::self, "index_add_self", v(1, {s.features}));
-  // With one rank, the halo has no rows of its own.
+  // These cases have one rank, so the halo has no rows of its own.
   one(Op::exchange, Attr::none, "exchange", v(0, {s.features}));
   one(Op::exchange_add, Attr::none, "exchange_add", {Space::halo(0), {s.other}});
   out.push_back({{Op::exchange}, "index_src_of_halo", [s](Net& n) {
                    return n.op(Op::index, {n.op(Op::exchange, {n.param(v(0, {s.features}))})}, Attr::src);
                  }});
-  // With one rank, to_columns and to_rows give this rank all columns.
+  // These cases have one rank, so to_columns and to_rows give this rank all columns.
   out.push_back({{Op::to_columns}, "to_columns", [s](Net& n) {
                    return n.ints(Op::to_columns, n.param(v(0, {s.features})), {0, 0, s.features});
                  }});
@@ -57,8 +57,8 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
   one(Op::index_max, Attr::dst, "index_max", e(0, {s.features}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax", e(0, {s.heads}));
   one(Op::edge_softmax, Attr::dst, "edge_softmax_of_scalars", e(0));
-  // Duplicate edges have equal values here; whichever of them is the maximum, the gradient reaches
-  // the same source.
+  // Duplicate edges have equal values in this case; whichever of them is the maximum, the gradient
+  // reaches the same source.
   out.push_back({{Op::index_max}, "index_max_of_sources", [s](Net& n) {
                    return n.op(Op::index_max, {n.op(Op::index, {n.param(v(0, {s.other}))}, Attr::src)}, Attr::dst);
                  }});
@@ -76,8 +76,8 @@ void index_cases(const OpSizes& s, std::vector<OpCase>& out) {
                  }});
 }
 
-// Adds operations that lead to pairs of a vertex and a type or from them, sums over pairs, and
-// products on pairs.
+// Adds cases of operations that lead to pairs of a vertex and a type or from them, of sums over
+// pairs, and of products on pairs.
 void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   const int64_t features = sizes.features;
   const int64_t other = sizes.other;
@@ -120,7 +120,8 @@ void pair_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
                      return n.op(Op::column_sum, {n.op(Op::sigmoid, {n.param(pairs({other}))})});
                    }});
   }
-  // A typed product by way of the pairs of either end, forward and backward.
+  // These cases compute a typed product at the pairs of the sources, or at those of the
+  // destinations.
   for (const bool first : {true, false}) {
     out.push_back({{Op::typed_matmul}, first ? "products_of_pairs_summed" : "sums_of_pairs_multiplied", [=](Net& n) {
                      const NodeRef x = n.param(v(0, {features}));
@@ -230,8 +231,8 @@ void shape_cases(const OpSizes& s, std::vector<OpCase>& out) {
   with_type(Op::reshape, "reshape_edges", e(0, {s.heads, s.depth}), e(0, {s.heads * s.depth}));
 }
 
-// Adds operations on spaces with a given number of rows: those that join such spaces, and all that
-// work in any space.
+// Adds cases of operations on spaces with a given number of rows: operations that join such spaces,
+// and all operations that work in any space.
 void counted_cases(const OpSizes& sizes, std::vector<OpCase>& out) {
   const int64_t features = sizes.features;
   const int64_t other = sizes.other;
@@ -322,9 +323,9 @@ void loss_cases(const OpSizes& s, std::vector<OpCase>& out) {
                  }});
 }
 
-// ---- Layers.
+// ---- The functions below build layers.
 
-// Returns a weighted sum of neighbours, scaled by both degrees.
+// Returns a GCN layer: a weighted sum of neighbours, scaled by both degrees.
 NodeRef gcn_layer(Net& n, NodeRef x, int layer) {
   const NodeRef out_degree = n.dfg.add({.op = Op::degree, .type = v(layer), .attr = Attr::src});
   const NodeRef in_degree = n.dfg.add({.op = Op::degree, .type = v(layer + 1), .attr = Attr::dst});
@@ -335,7 +336,7 @@ NodeRef gcn_layer(Net& n, NodeRef x, int layer) {
   return n.op(Op::add, {n.op(Op::mul, {sum, n.op(Op::inv_sqrt, {in_degree})}), n.param(p({3}))});
 }
 
-// The layer has two heads of width 2.
+// Returns a GAT layer with two heads of width 2.
 NodeRef gat_layer(Net& n, NodeRef x, int layer) {
   const NodeRef h = n.to(Op::reshape, n.linear(x, 4), v(layer, {2, 2}));
   const auto score = [&](NodeRef at) { return n.ints(Op::row_sum, n.op(Op::mul, {at, n.param(p({2, 2}))}), {1}); };
@@ -355,7 +356,8 @@ NodeRef rgcn_layer(Net& n, NodeRef x, int layer) {
   return n.op(Op::add, {n.op(Op::index_add, {message}, Attr::dst), self});
 }
 
-// Returns the own row beside the mean, the maximum and the LSTM of the neighbours.
+// Returns a SAGE layer, which reads the own row beside the mean, the maximum and the LSTM of the
+// neighbours.
 NodeRef sage_layer(Net& n, NodeRef x, int /*layer*/) {
   const NodeRef messages = n.op(Op::index, {x}, Attr::src);
   const NodeRef mean = n.op(Op::index_mean, {messages}, Attr::dst);

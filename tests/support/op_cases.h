@@ -1,5 +1,5 @@
-// Tiny DFGs that end in a scalar loss, one for each operation and each way of broadcasting,
-// indexing and so on. The tests of gradients, kernels and plans all use this list.
+// Makes tiny DFGs that end in a scalar loss, one for each operation and each way of broadcasting,
+// indexing and so on. The tests of gradients, kernels and plans all use these DFGs.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace nacre::test {
 
-// A DFG under construction. Parameters may have any space, so every operand of an operation can be
-// a trained leaf.
+// A Net is a DFG under construction. Parameters may have any space, so every operand of an
+// operation can be a trained leaf.
 class Net {
  public:
   Dfg dfg;
@@ -37,8 +37,8 @@ class Net {
   }
   NodeRef linear(NodeRef x, int64_t out);
 
-  // Makes the loss from y: y itself if it is a scalar, otherwise a sum of its elements with random
-  // weights.
+  // Makes the loss from y. It is y itself if y is a scalar, otherwise a sum of y's elements with
+  // random weights.
   void finish(NodeRef y);
 
  private:
@@ -52,14 +52,15 @@ using Build = std::function<NodeRef(Net&)>;
 
 inline ValueType v(int layer, Dims dims = {}) { return {Space::vertex(layer), std::move(dims)}; }
 inline ValueType e(int layer, Dims dims = {}) { return {Space::edge(layer), std::move(dims)}; }
-// Return the spaces of pairs of a source, or of a destination, and an edge type.
+// These functions return types of values on the pairs of a source, or of a destination, and an edge
+// type.
 inline ValueType s(int layer, Dims dims = {}) { return {Space::pair_src(layer), std::move(dims)}; }
 inline ValueType d(int layer, Dims dims = {}) { return {Space::pair_dst(layer), std::move(dims)}; }
 inline ValueType t(Dims dims = {}) { return {Space::type(), std::move(dims)}; }
 inline ValueType p(Dims dims = {}) { return {Space::param(), std::move(dims)}; }
-// Returns the space of the vertices of one kind.
+// Returns the type of a value on the vertices of one kind.
 inline ValueType k(int64_t kind, Dims dims = {}) { return {Space::of_kind(kind), std::move(dims)}; }
-// Returns the space of `count` rows.
+// Returns the type of a value with `count` rows.
 inline ValueType r(int64_t count, Dims dims = {}) { return {Space::rows(count), std::move(dims)}; }
 inline ValueType as(DType dtype, ValueType type) {
   type.dtype = dtype;
@@ -82,8 +83,8 @@ struct OpSizes {
 
 // Returns cases for every operation that has a gradient.
 std::vector<OpCase> op_cases(const OpSizes& sizes = {});
-// Returns a case of three kinds of vertices, whose rows become those of v0: projected features of
-// two widths, and learned rows.
+// Returns a case of three kinds of vertices, whose rows become the rows of v0: projected features
+// of two widths, and learned rows.
 OpCase kinds_case(const OpSizes& sizes = {});
 // Returns blocks whose first vertices are of three kinds in turn; with `without_second`, none of
 // them is of the second kind.

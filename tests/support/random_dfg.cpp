@@ -15,8 +15,8 @@ class Generator {
   Dfg run(int nodes) {
     leaves();
     for (int i = 0; i < nodes; ++i) {
-      // Most random operands do not fit together. Shape inference throws then, and the next draw
-      // follows.
+      // Most random operands do not fit together. Then shape inference throws, and other operands
+      // are drawn.
       for (int attempt = 0; attempt < 100; ++attempt) {
         try {
           keep(draw());
@@ -32,8 +32,8 @@ class Generator {
 
  private:
   void keep(NodeRef y) {
-    // Values are kept bounded, because sums over hubs and products of products would grow too large
-    // to be compared.
+    // A bounded form of each value is kept, too, because sums over hubs and products of products
+    // would grow too large to be compared.
     values_.push_back(net_.op(Op::tanh, {net_.op(Op::scale, {y}, 0.6)}));
     values_.push_back(y);
     if (rng_.uniform() < 0.1) net_.dfg.set_output("value" + std::to_string(y), y);
@@ -48,7 +48,7 @@ class Generator {
     values_.push_back(net_.op(Op::inv, {net_.dfg.add({.op = Op::typed_degree, .type = e(0)})}));
   }
 
-  // Recent values are drawn more often, so that expressions grow deep.
+  // Returns a random value. Recent values are drawn more often, so that expressions grow deep.
   NodeRef any() {
     const auto n = static_cast<int64_t>(values_.size());
     const int64_t back = std::min(rng_.below(n), rng_.below(n));
@@ -161,7 +161,8 @@ class Generator {
     }
   }
 
-  // The loss is the sum of the last values, so everything that they depend on is trained.
+  // Makes the loss, which is a sum over the last values, so that everything that they depend on is
+  // trained.
   void finish() {
     NodeRef loss = -1;
     for (size_t i = values_.size() - std::min<size_t>(6, values_.size()); i < values_.size(); ++i) {

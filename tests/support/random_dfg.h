@@ -1,5 +1,5 @@
-// Random DFGs over two blocks: random operations on random operands, ending in a scalar loss. Only
-// operations with a continuous gradient are drawn, so that f32 and double give nearly equal
+// Makes random DFGs over two blocks: random operations on random operands, ending in a scalar loss.
+// Only operations with a continuous gradient are drawn, so that f32 and double give nearly equal
 // results.
 #pragma once
 

@@ -31,7 +31,8 @@ EdgeList with_types(Rng& rng, EdgeList list) {
   return list;
 }
 
-// Vertices whose id is 1 mod 3, and the last one, have no edges: vertex 0 gets theirs.
+// Returns random edges of which none touches the last vertex or a vertex whose id is 1 mod 3.
+// Vertex 0 has the edges that would have touched them.
 EdgeList isolated(Rng& rng, int64_t nodes) {
   EdgeList list = random_edges(rng, nodes, 3 * nodes);
   const auto off = [&](NodeId& v) {
@@ -51,7 +52,7 @@ EdgeList self_loops(Rng& rng, int64_t nodes) {
   return list;
 }
 
-// Repeats every edge two or three times.
+// Returns random edges, each of them two or three times.
 EdgeList duplicates(Rng& rng, int64_t nodes) {
   EdgeList list = random_edges(rng, nodes, nodes);
   const size_t n = list.src.size();
@@ -62,7 +63,7 @@ EdgeList duplicates(Rng& rng, int64_t nodes) {
   return list;
 }
 
-// Adds edges from all vertices to vertex 0, and from vertex 1 to all vertices.
+// Returns edges from all vertices to vertex 0, and from vertex 1 to all vertices.
 EdgeList hubs(int64_t nodes) {
   EdgeList list;
   list.num_nodes = nodes;
@@ -73,7 +74,8 @@ EdgeList hubs(int64_t nodes) {
   return list;
 }
 
-// Draws edges from num_src vertices to the first num_dst of them. Destination 0 gets none.
+// Returns a random block with edges from num_src vertices to the first num_dst of them. Destination
+// 0 has no edge if there are others.
 Graph random_block(Rng& rng, int64_t num_src, int64_t num_dst, bool weighted, bool typed) {
   EdgeList list;
   for (int64_t v = num_dst > 1 ? 1 : 0; v < num_dst; ++v) {

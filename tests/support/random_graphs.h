@@ -1,5 +1,5 @@
-// Small random graphs for tests, with every structure that is hard to handle. Their names tell
-// which of them a test fails on. The same seed gives the same graphs.
+// Makes small random graphs for tests, with every structure that is hard to handle. Each graph has
+// a name, which says on which graph a test fails. The same seed gives the same graphs.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,15 @@ struct GraphCase {
 // edges. Edge weights are positive.
 std::vector<GraphCase> random_graphs(uint64_t seed, int64_t nodes = 12);
 
-// Returns a graph of 40 vertices in which two of them have an edge of each of two types to every
-// vertex. The two are the sources or the destinations of all edges, as `few` says.
+// Returns a graph of 40 vertices with edges of two types. Two of the vertices have an edge of each
+// type to every vertex or from every vertex: `few` says whether these two are the sources or the
+// destinations.
 Graph few_ends(End few);
 
 struct BlocksCase {
   std::string name;
-  // The destinations of layer l are the sources of layer l + 1, and the first sources of layer l.
+  // These are the blocks in order. The destinations of layer l are the sources of layer l + 1, and
+  // are the first sources of layer l.
   std::vector<Graph> layers;
 };
 

@@ -14,7 +14,7 @@
 namespace nacre::test {
 namespace {
 
-// What the ranks show each other.
+// Holds what the ranks show each other.
 struct Meeting {
   explicit Meeting(const std::vector<Rank>& all)
       : ranks(all), shown(all.size()), gate(static_cast<std::ptrdiff_t>(all.size())) {
@@ -102,7 +102,8 @@ class ThreadLinks : public RankLinks {
     return reversed ? rank.reversed_vertices : rank.vertices;
   }
 
-  // Calls read() while all ranks show their memory.
+  // Shows the memory `shown` to the other ranks, and calls read() while all ranks show their
+  // memory.
   template <class Read>
   void meet(const void* shown, Read read) {
     meeting_->shown[rank_] = shown;
@@ -229,7 +230,7 @@ void run_ranks(const std::vector<Rank>& ranks, int layers, const Graph& whole,
       } catch (...) {
         errors[r] = std::current_exception();
       }
-      // A rank that has failed does not let the others wait for it.
+      // A rank that has failed leaves the barrier, so that the others do not wait for it.
       meeting->gate.arrive_and_drop();
     });
   }

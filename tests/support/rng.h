@@ -1,4 +1,4 @@
-// Random numbers for tests. The same seed gives the same sequence on every machine.
+// Draws random numbers for tests. The same seed gives the same sequence on every machine.
 #pragma once
 
 #include <cmath>

@@ -19,9 +19,9 @@ namespace {
 constexpr int64_t kBorder = 4096;
 constexpr unsigned char kBorderByte = 0xA5;
 
-// The compiler that all tests of this process share, and the compilers of ranks. They are never
-// destroyed, because the libraries they use are opened after they were made and are gone before
-// they would be destroyed.
+// These are the compiler that all tests of this process share, and the compilers of ranks. They are
+// never destroyed, because the libraries they use are opened after they were made and are gone
+// before they would be destroyed.
 std::shared_ptr<GpuCompiler>* test_compiler = nullptr;
 auto* const rank_compilers = new std::map<int, std::shared_ptr<GpuCompiler>>;
 
@@ -32,14 +32,15 @@ DevicePlugin& test_plugin() {
   return *plugin;
 }
 
-// The first call opens the devices of as many ranks as any test has.
+// The first call of test_rank_compiler() opens the devices of kMostRanks ranks. No test has more
+// ranks than that.
 constexpr int kMostRanks = 4;
 constexpr int kRankMultiprocessors = 8;
 
 std::unique_ptr<Device> open_rank(bool whole) { return test_plugin().open(0, whole ? 0 : kRankMultiprocessors); }
 
-// Waits after the last test for kernels that are still being compiled. The library of the compiler
-// is closed while the process ends, and a thread that is inside it then crashes.
+// After the last test, waits for kernels that are still being compiled. Otherwise, the library of
+// the compiler would be closed while a thread is inside it, and that thread would crash.
 class CompilersHaveEnded : public ::testing::Environment {
  public:
   void TearDown() override {
@@ -55,7 +56,7 @@ class CompilersHaveEnded : public ::testing::Environment {
 [[maybe_unused]] const ::testing::Environment* const compilers_have_ended =
     ::testing::AddGlobalTestEnvironment(new CompilersHaveEnded);
 
-// Returns the values of a leaf in its own element type.
+// Returns the values of a leaf as bytes, in the leaf's own element type.
 std::vector<char> leaf_bytes(const Node& leaf, const std::vector<double>& values) {
   std::vector<char> bytes(values.size() * static_cast<size_t>(dtype_size(leaf.type.dtype)));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -223,11 +224,12 @@ Outputs run_plan(BoundPlan& bound, const ref::Bindings& bindings, const StepCont
 
 void expect_plans_agree(const Dfg& dfg, const Blocks& blocks, const ref::Bindings& bindings, const StepContext& step,
                         double tolerance) {
-  // A GPU adds even long sums in f32.
+  // A GPU adds even long sums in f32, so its errors are larger.
   if (testing_gpu()) tolerance *= 2;
   ref::Interpreter reference(dfg, blocks);
   reference.run(bindings, step);
-  // Under a sanitizer, every call tests only a sixth of the plans, in turn.
+  // Under a sanitizer, every call tests only a sixth of the plans. Different calls test different
+  // plans.
   const size_t stride = sanitized_stride(6);
   static size_t calls = 0;
   for (size_t p = calls++ % stride; p < std::size(kAllPlans); p += stride) {

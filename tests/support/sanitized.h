@@ -1,5 +1,6 @@
 // Says whether a sanitizer watches the tests. Tests of values are many times slower under a
-// sanitizer, which looks for other faults than wrong values, so it sees a part of their cases.
+// sanitizer. It looks for other faults than wrong values, so only a part of the cases of such tests
+// runs under it.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@ inline bool sanitized() {
 #endif
 }
 
-// Returns `stride` if a sanitizer watches, otherwise 1. A loop that takes every stride-th case
-// gives a sanitizer that part of them.
+// Returns `stride` if a sanitizer watches the tests, otherwise 1. A loop over every stride-th case
+// then runs all cases without a sanitizer, and a part of them under one.
 inline size_t sanitized_stride(size_t stride) { return sanitized() ? stride : 1; }
 
 }  // namespace nacre::test

@@ -1,4 +1,4 @@
-// Builds tails of kernels, one instruction after the other.
+// Builds tails of kernels, one micro-op after the other.
 #pragma once
 
 #include "nacre/kernel/program.h"
@@ -12,7 +12,8 @@ class Tail {
   int load(NodeRef from) { return add({.op = MicroOp::load, .operand = operand(from)}); }
   int parameter(NodeRef from) { return add({.op = MicroOp::load_row0, .operand = operand(from)}); }
   int apply(MicroOp op, int a, int b = -1) { return add({.op = op, .a = a, .b = b}); }
-  // Adds the product of the rows of x with a matrix or, for gemm_t, with its transpose.
+  // Adds the product of the rows of x with a matrix or, for gemm_t, with its transpose. Returns the
+  // register of the result.
   int product(MicroOp op, NodeRef x, NodeRef matrix) {
     const int rows = load(x);
     return add({.op = op, .a = rows, .operand = operand(matrix)});

@@ -5,7 +5,7 @@
 
 namespace nacre::test {
 
-// Loops and background tasks have this many threads until the object is destroyed.
+// While the object lives, loops and background tasks have this many threads.
 class Threads {
  public:
   explicit Threads(int threads) : before_(num_threads()) { set_num_threads(threads); }

@@ -35,7 +35,8 @@ double normal_with_gap(Rng& rng, const ValueOptions& options) {
   return x + std::copysign(options.gap, x);
 }
 
-// Weights are the same in every layer, because blocks of one graph share its weights.
+// Returns the weights of edges: those of the graph, or random ones. They are the same in every
+// layer, because blocks of one graph share its weights.
 std::vector<double> edge_weights(uint64_t seed, const Graph& graph, size_t n) {
   if (graph.weighted() && n == static_cast<size_t>(graph.num_edges())) {
     return {graph.edge_weight().begin(), graph.edge_weight().end()};

@@ -24,8 +24,9 @@ constexpr std::string_view kMagic = "nacreKV1";
 constexpr size_t kNumber = sizeof(uint64_t);
 constexpr size_t kHeader = 3 * kNumber;
 
-// Hashes word by word. For a fixed argument, mix_key is a bijection of the other argument, so one
-// damaged word always changes the hash. This is not a cryptographic hash.
+// Returns a hash of `text`, mixed in word by word. If one argument of mix_key() is fixed, the
+// result is a bijection of the other argument, so one damaged word always changes the hash. This is
+// not a cryptographic hash.
 uint64_t hash_text(std::string_view text, uint64_t seed) {
   uint64_t h = mix_key(seed, text.size());
   for (size_t at = 0; at < text.size(); at += kNumber) {

@@ -20,7 +20,8 @@ bool json_too_deep(std::string_view text);
 // beginning.
 std::string json_error_text(std::string_view what);
 
-// Throws UserError naming `where` if `text` is not valid JSON or is nested too deeply.
+// Returns the parsed value. Throws UserError naming `where` if `text` is not valid JSON or is
+// nested too deeply.
 template <class Json>
 Json parse_json(std::string_view text, const std::string& where) {
   if (json_too_deep(text)) throw UserError(where, "is JSON nested too deeply");

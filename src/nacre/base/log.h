@@ -20,18 +20,18 @@ struct ProgressState {
   bool first = true;   // whether nothing of this work was shown before
 };
 
-// Receives what the library tells. Functions may be called from several threads at once. Texts may
-// contain names from files unchanged, so a sink that writes to a terminal passes them through
-// printable().
+// Receives the messages of the library. Its functions may be called from several threads at once.
+// Messages may contain names from files unchanged, so a sink that writes to a terminal passes them
+// through printable().
 class LogSink {
  public:
   virtual ~LogSink() = default;
   virtual void line(LogKind kind, const std::string& text) = 0;
-  // Returns the least number of seconds between two calls of progress(). The default is never to be
-  // called.
+  // Returns the least number of seconds between two calls of progress(). The default is infinite:
+  // progress() is never called then.
   virtual double progress_interval() const;
-  // Shows how far a piece of work has come. Returns whether anything was shown; only then
-  // end_progress() is called in the end.
+  // Shows how far a piece of work has come. Returns whether anything was shown. If it was,
+  // end_progress() is called when the work ends.
   virtual bool progress(const ProgressState& state);
   virtual void end_progress() {}
 };
@@ -44,7 +44,8 @@ void log_info(const std::string& line);
 void log_verbose(const std::string& line);
 void log_warning(const std::string& line);
 
-// Tells the sink that was installed at its construction how far a piece of work has come.
+// Tells a sink how far a piece of work has come. The sink is the one that was installed when the
+// Progress was made.
 class Progress {
  public:
   explicit Progress(std::string title, double total);
@@ -66,7 +67,7 @@ class Progress {
   bool shown_ = false;
 };
 
-// These functions write numbers as people read them: "1.20 GiB", "310.0 ms", "1,166,243".
+// These functions return numbers as people read them: "1.20 GiB", "310.0 ms", "1,166,243".
 std::string human_bytes(double bytes);
 std::string human_seconds(double seconds);
 std::string human_count(int64_t count);

@@ -165,7 +165,7 @@ int64_t unread_file_bytes(const SystemFiles& files) {
     if (!first.ends_with(":")) {  // "begin-end rw-p offset device inode path"
       std::string offset, device;
       words >> offset >> device >> inode;
-      // Nacre maps data files as "rw-p". Of the files of programs, only a few pages are mapped so.
+      // Nacre maps data files as "rw-p". Executables and libraries have only a few pages mapped so.
       data = inode != 0 && second == "rw-p";
     } else if (data && (first == "Size:" || first == "Rss:")) {
       std::from_chars(second.data(), second.data() + second.size(), kib);

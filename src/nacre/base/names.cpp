@@ -47,8 +47,8 @@ std::string nearest_name(const std::string& given, const std::vector<std::string
   for (const std::string& name : known) {
     const std::string other = plain(name);
     size_t distance = edit_distance(said, other);
-    // If one of the two texts begins with the other, they count as alike, no matter how much is
-    // missing.
+    // If one of the two texts begins with the other, their distance counts as 1 at most, no matter
+    // how many letters are missing.
     if (said.size() >= 3 && (other.starts_with(said) || said.starts_with(other)))
       distance = std::min<size_t>(distance, 1);
     const size_t longer = std::max(said.size(), other.size()) - std::min(said.size(), other.size());

@@ -12,7 +12,7 @@
 
 namespace nacre {
 
-// A word that people say for a name: who says "ladies" means the sampler "layer".
+// Another word for a name: people who type "ladies" mean the sampler "layer".
 struct Synonym {
   std::string said;
   std::string meant;
@@ -28,8 +28,8 @@ std::string nearest_name(const std::string& given, const std::vector<std::string
 // Returns the remedy for a name that is not in `known`: "did you mean 'gcn'? choose gat or gcn".
 std::string suggest(const std::string& given, const std::vector<std::string>& known);
 
-// Returns the name in `known` that `given` stands for, or nothing. Synonyms of other names do not
-// count.
+// Returns the name in `known` that `given` stands for, or nothing. A synonym counts only if the
+// name that it means is in `known`.
 std::optional<std::string> find_name(const std::string& given, const std::vector<std::string>& known,
                                      const std::vector<Synonym>& synonyms = {});
 

@@ -105,7 +105,8 @@ void parallel_for(int64_t n, int64_t chunk, FunctionRef<void(int64_t, int64_t)> 
 void parallel_tasks(int64_t n, FunctionRef<void(int64_t)> body) {
   if (n <= 0) return;
   if (t_team == nullptr) return arena().loop(n, body);
-  // Threads of the team do not know that they belong to it, and body may start loops of its own.
+  // The body may start loops of its own, which must use the threads of the team as well. Therefore
+  // each task makes its thread a member of the team.
   t_team->loop(n, [team = t_team, body](int64_t i) {
     const TeamMember member(team);
     body(i);

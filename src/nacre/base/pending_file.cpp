@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of the temporary files that exist now, for remove_pending_files(). A file that finds no
-// free place is not listed.
+// The names of the temporary files that exist now, for remove_pending_files(). If all places are
+// taken, further files are not listed.
 std::array<std::atomic<const char*>, 64> g_temporaries;
 
 void list_temporary(const char* name) {
@@ -71,8 +71,8 @@ bool writes_straight(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (error || !fs::exists(status) || fs::is_directory(status)) return false;
   if (!fs::is_regular_file(status)) return true;
-  // The links in /proc lead to files that are already open, and the names that these links give may
-  // no longer exist.
+  // A path such as /dev/stdout leads to a link in /proc. The link stands for a file that is already
+  // open, and the name that it gives may no longer exist.
   const fs::path folder =
       fs::canonical(fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path(), error);
   std::string end = path;

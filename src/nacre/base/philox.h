@@ -25,8 +25,8 @@ inline PhiloxBlock philox(uint64_t key, uint64_t counter_hi, uint64_t counter_lo
   return c;
 }
 
-// Mixes two words into one key with the finaliser of splitmix64. Streams that are named by several
-// numbers get their keys in this way.
+// Returns a key that depends on both words, mixed with the finaliser of splitmix64. Streams that
+// are named by several numbers get their keys in this way.
 inline uint64_t mix_key(uint64_t a, uint64_t b) {
   uint64_t z = a + 0x9E3779B97F4A7C15ull * (b + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

@@ -6,9 +6,9 @@
 namespace nacre {
 
 struct PluginFunction {
-  void* address = nullptr;  // the function; null if there is none, which `why` explains
-  std::string path;         // path of the library; empty if there is none
-  std::string why;          // why the library could not be opened; empty if there is none
+  void* address = nullptr;  // the function; null if it could not be loaded
+  std::string path;         // path of the library; empty if no library was found
+  std::string why;          // why the library that was found cannot be used; otherwise empty
 };
 
 // Opens the library `file` and returns its function `name`. If `only_place` is not empty, it names

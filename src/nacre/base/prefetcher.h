@@ -68,9 +68,9 @@ class Prefetcher {
     bool ready = false;
   };
 
-  // Posts tasks for the items before `end`, as many as threads can be found for. Everything that
-  // may fail for lack of memory is done here, on the caller's thread, so that a task never fails to
-  // finish.
+  // Posts tasks that make the items before `end`. Stops if no thread could be started; next() makes
+  // the remaining items then. Everything that may fail for lack of memory is done here, on the
+  // caller's thread, so that a task never fails to finish.
   void post_up_to(int64_t end) {
     for (; posted_ < std::min(end, end_) && posted_ >= next_; ++posted_) {
       const std::lock_guard lock(mutex_);

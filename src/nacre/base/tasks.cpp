@@ -13,8 +13,8 @@
 
 namespace nacre {
 
-// The tasks that wait. The arena is told only that there is something to do; the tasks themselves
-// lie here. So a task can be taken back if its thread could not be started.
+// Holds the tasks that have not begun. The arena is told only that there is something to do; the
+// tasks themselves lie here, so that post() can take a task back if no thread could be started.
 struct BackgroundTasks::Queue {
   std::mutex mutex;
   std::condition_variable idle;

@@ -10,8 +10,9 @@ namespace nacre {
 
 class BackgroundTasks {
  public:
-  // The number of workers is num_threads() - 1 at this moment. If the calling thread has a team
-  // (thread_team.h), tasks count as members of it, and the team must outlive this object.
+  // The number of workers is the value of num_threads() - 1 at construction. If the calling thread
+  // has a team (thread_team.h), loops inside the tasks run on the threads of that team, which must
+  // outlive this object.
   BackgroundTasks();
   // Waits until all posted tasks have run.
   ~BackgroundTasks();

@@ -7,12 +7,13 @@ namespace nacre {
 
 class Arena;
 
-// While this object lives, all parallel loops that its thread starts (parallel.h), and the loops
-// inside them, use these threads and no others. Each rank that computes on cores of the host has a
-// team (train/rank_session.h), so that ranks neither share threads nor wait for them.
+// While this object lives, all parallel loops (parallel.h) that the thread which made it starts,
+// and the loops inside them, use the threads of the team and no others. Each rank that computes on
+// cores of the host has a team (train/rank_session.h), so that ranks neither share threads nor wait
+// for them.
 class ThreadTeam {
  public:
-  // `threads` counts the calling thread.
+  // `threads` is the number of threads in the team, including the calling thread.
   explicit ThreadTeam(int threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;

@@ -15,7 +15,7 @@
 namespace nacre {
 namespace {
 
-// A span or, with `numbers`, a moment at which numbers were recorded.
+// A span of time or, if `numbers` is not empty, the moment at which these numbers were recorded.
 struct Event {
   const char* category;
   const char* name;
@@ -25,7 +25,7 @@ struct Event {
   std::vector<TraceNumber> numbers;
 };
 
-// Number of spans that are held in memory before they are written to the file, if there is one.
+// The most spans that are held in memory if there is a file that they can be written to.
 constexpr size_t kHeld = 1 << 14;
 
 std::atomic<bool> g_enabled{false};
@@ -37,7 +37,7 @@ std::set<std::string> g_names;  // c_str() stays valid because a set never moves
 int64_t g_origin_ns = 0;
 // The file that spans are written to as they come, or an empty text if there is none.
 std::string g_path;
-std::unique_ptr<PendingFile> g_file;  // open once there were more spans than are held
+std::unique_ptr<PendingFile> g_file;  // opened when more than kHeld spans have come
 std::exception_ptr g_failure;         // why spans could not be recorded
 
 int64_t now_ns() {

@@ -1,5 +1,5 @@
 // Spans of a timeline, written as Chrome trace events, which Perfetto and chrome://tracing open.
-// Tracing is off until trace_start(); a span costs one branch then.
+// Tracing is off until trace_start(); while it is off, a span costs one branch.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace nacre {
 
-// Begins a timeline and forgets the last one. If `file` is given, spans are written beside it as
-// they come and only a few thousand are held in memory; otherwise all are held until trace_write().
+// Begins a timeline and forgets the last one. If `file` is given, spans are written to a temporary
+// file beside it as they come, and at most 16,384 are held in memory; otherwise all are held until
+// trace_write().
 void trace_start(const std::string& file = "");
 bool trace_enabled();
 // Writes the timeline as JSON to `path`, which must be the `file` of trace_start() if one was

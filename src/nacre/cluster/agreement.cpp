@@ -5,8 +5,9 @@
 namespace nacre {
 namespace {
 
-// Seconds that a rank waits for each lower rank to choose. A lower rank may be the one that failed,
-// and then it chooses nothing.
+// A rank waits kTurn seconds for each lower rank to choose a report, kTurnOfFailed seconds for the
+// lower rank that has failed, because that rank may choose nothing, and kLongestWait seconds at
+// most.
 constexpr double kTurn = 1.5;
 constexpr double kTurnOfFailed = 0.5;
 constexpr double kLongestWait = 6;

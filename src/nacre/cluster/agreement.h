@@ -19,9 +19,10 @@ class FailureAgreement {
   void add(const FailureReport& report, double now) { vote_.add(report, now); }
   // Adopts the choice of another rank, unless there is a choice already.
   void adopt(const FailureReport& choice);
-  // Returns whether it is this rank's turn to choose.
+  // Returns whether it is this rank's turn at the time `now` to choose a report for all ranks.
   bool due(double now) const;
-  // Chooses a report for all ranks.
+  // Chooses, for all ranks, the report that the vote of this rank prefers. The caller tells the
+  // other ranks.
   void choose() { choice_ = vote_.chosen(); }
 
   // Returns whether a rank is known to have failed.

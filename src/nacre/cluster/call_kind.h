@@ -1,4 +1,4 @@
-// The kinds of calls that ranks make together.
+// Names the kinds of calls that ranks make together.
 #pragma once
 
 #include <cstdint>

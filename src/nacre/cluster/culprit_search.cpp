@@ -31,8 +31,8 @@ std::optional<int> CulpritSearch::next_to_ask() {
 
 void CulpritSearch::answered(int by, uint64_t question, int waits_for) {
   if (by != at_ || question != question_ || found_) return;
-  // If ranks wait in a circle, none of them is the last. The search then ends at the rank that has
-  // answered.
+  // If ranks wait in a circle, none of them is the last. The search then ends at the rank whose
+  // answer has closed the circle.
   if (waits_for < 0 || waits_for == rank_ || asked_[waits_for]) {
     found_ = true;
   } else {

@@ -19,17 +19,18 @@ class CulpritSearch {
   bool begun() const { return at_ >= 0; }
   void stop();
 
-  // Returns the rank that is to be asked now, or nothing if there is none. Returns the rank of a
-  // question only once.
+  // Returns the rank that is to be asked now, or nothing if there is none. Returns each rank only
+  // once in a search.
   std::optional<int> next_to_ask();
   uint64_t question() const { return question_; }
-  // Takes the answer of rank `by`. `waits_for` is the rank that it waits for, or -1 if it waits for
-  // nobody.
+  // Takes the answer of rank `by`. `waits_for` is the rank that rank `by` waits for, or -1 if it
+  // waits for nobody.
   void answered(int by, uint64_t question, int waits_for);
-  // Returns the last rank of the chain if it is known. Must be called often, because Patience must
-  // be asked often.
+  // Returns the last rank of the chain, or nothing while that rank is unknown. Must be called often
+  // while the search goes on, because Patience::tick(), which measures how long an answer takes,
+  // must be called often.
   std::optional<int> culprit();
-  // Returns whether the culprit did not answer.
+  // Returns whether the search ended because the rank that culprit() returns did not answer.
   bool silent() const { return silent_; }
 
  private:

@@ -1,5 +1,6 @@
-// EndTimer: a clock of the system that kills this process. A process that is stopped cannot end
-// itself, and the launcher would wait for it for ever, but the system kills stopped processes, too.
+// EndTimer: a timer of the operating system that kills this process. A process that is stopped
+// cannot end itself, and the launcher would wait for it for ever, but the system can kill a stopped
+// process.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +15,12 @@
 
 namespace nacre {
 
-// The clock is set to kStopped seconds at most. While the process runs, a thread sets it anew again
-// and again. So a process that is stopped is killed soon, and one that is only slow is killed when
-// all of its time is over.
+// The timer of the system never runs for more than kStopped seconds. While the process runs, a
+// thread sets the timer anew again and again. So a process that is stopped is killed soon, and a
+// process that is only slow is killed when all of its time is over.
 class EndTimer {
  public:
-  // Seconds after which a process that is stopped has been killed.
+  // A process that is stopped for this many seconds is killed.
   static constexpr double kStopped = 5;
 
   // Kills the process after `seconds`, or after kStopped seconds in which it was stopped, unless
@@ -36,7 +37,8 @@ class EndTimer {
     try {
       std::thread([state = state_] { state->run(); }).detach();
     } catch (const std::system_error&) {
-      // If the thread cannot be started, the clock is set once, to all of the time.
+      // Without the thread, nothing sets the clock anew, so it is set once, to the whole of
+      // `seconds`.
       state_->renewed = false;
       state_->set(seconds);
     }
@@ -58,7 +60,7 @@ class EndTimer {
   using Clock = std::chrono::steady_clock;
 
   struct State {
-    // Seconds between two moments at which the thread sets the clock.
+    // The thread sets the clock anew every kStep seconds.
     static constexpr double kStep = 0.5;
 
     std::mutex mutex;  // guards the members below
@@ -72,7 +74,8 @@ class EndTimer {
       const std::lock_guard lock(mutex);
       if (over) return;
       end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-      // The process may be stopped before the thread sets the clock for the first time.
+      // If there is a thread, the clock is set to kStopped seconds at most from the start, because
+      // the process may be stopped before the thread runs for the first time.
       put_off(renewed ? std::min(seconds, kStopped) : seconds);
     }
     void stop() {

@@ -1,4 +1,5 @@
-// How a run over several ranks fails: one rank is named, and all ranks throw the same message.
+// Defines how a run over several ranks fails: one rank is named as the one that failed, and all
+// ranks throw the same message.
 #pragma once
 
 #include <optional>
@@ -8,22 +9,22 @@
 
 namespace nacre {
 
-// What is known of a failure.
+// Holds what is known of a failure.
 struct FailureReport {
   int rank = 0;    // the rank that failed
   int teller = 0;  // the rank that noticed; this rank prints the message
-  // Whether `reason` is only what others could see (the rank left); the rank itself may still say
-  // why.
+  // If true, `reason` is only what other ranks could see, for example that the rank has left. The
+  // rank itself may still report the true reason.
   bool vague = false;
   std::string reason;
 };
 
-// Is thrown by every pending and later call of every rank after one rank has failed.
+// RankFailure is thrown by every pending and later call of every rank after one rank has failed.
 class RankFailure : public RuntimeError {
  public:
   explicit RankFailure(const FailureReport& report);
   int rank() const { return rank_; }
-  // Returns the rank that prints the message, so that people read it once.
+  // Returns the rank that prints the message. No other rank prints it, so people read it once.
   int teller() const { return teller_; }
 
  private:
@@ -32,15 +33,16 @@ class RankFailure : public RuntimeError {
 
 // Chooses among the reports of one failure, which may come from several ranks almost at once. The
 // choice is made a quarter of a second after the first clear report, or one second after the first
-// vague one, so that ranks that hear of the same reports choose the same one: clear before vague,
-// then the lowest failed rank, then the lowest teller. Its owner guards it with a mutex.
+// vague one, so that ranks that hear of the same reports choose the same one. Clear reports are
+// preferred to vague ones, then those of the lowest failed rank, then those of the lowest teller.
+// The owner of a vote guards it with a mutex.
 class FailureVote {
  public:
-  // `now` is now_seconds(). Reports that come after the choice are dropped.
+  // Adds a report. `now` is now_seconds(). Reports that come after the choice are dropped.
   void add(const FailureReport& report, double now);
-  // Returns whether there is any report.
+  // Returns whether the vote has any report.
   bool failed() const { return best_.has_value(); }
-  // Returns whether the choice is made.
+  // Returns whether the choice is made at the time `now`.
   bool settled(double now) const { return failed() && now >= deadline_; }
   double deadline() const { return deadline_; }
   const FailureReport& chosen() const { return *best_; }
@@ -50,16 +52,16 @@ class FailureVote {
   double deadline_ = 0;
 };
 
-// Measures how long a rank has waited. Time in which this process was stopped does not count: a
-// step is at most kLongestStep long, however much later tick() is called. So a run that is stopped
-// and continued as a whole goes on.
+// Measures how long a rank has waited, as the sum of the times between two calls of tick(). Each of
+// these times counts as kLongestStep at most, so time in which this process was stopped does not
+// count. A run whose processes are all stopped and continued therefore goes on.
 class Patience {
  public:
   static constexpr double kLongestStep = 0.25;  // callers call tick() more often than this
 
-  // `limit` in seconds; 0 or less: without a limit.
+  // Starts to measure. `limit` is in seconds; with 0 or less, there is no limit.
   explicit Patience(double limit);
-  // Returns whether the limit has been passed.
+  // Adds the time since the last call, and returns whether the limit has been passed.
   bool tick();
   void restart();
 

@@ -25,7 +25,7 @@ MessageSize size_of(const RowRange<Byte>& rows) {
 
 bool is_done(const SharedJob& job) { return job.ready && job.done == job.total; }
 
-// Returns whether `rank` is free to use its memory of the job again.
+// Returns whether the job no longer uses the memory of `rank`.
 bool is_free(const SharedJob& job, int rank) {
   const bool sent = job.arrays.empty() && job.copy.from_rank == rank && job.copy.to_rank != rank;
   return is_done(job) || (sent && job.offer != nullptr && job.offer->is_copy());
@@ -42,7 +42,7 @@ RankGroup::RankGroup(int size, const GroupOptions& options)
       left_(size),
       waiting_for_(size, -1) {}
 
-// ---- Starting a call.
+// ---- The functions below start calls.
 
 SharedCall& RankGroup::enter(Lock& lock, int rank, CallKind kind, const char* name) {
   if (vote_.failed()) throw_failure(lock);
@@ -98,8 +98,8 @@ void RankGroup::compare_ends(SharedCall& call, int rank) {
 }
 
 uint64_t RankGroup::start(int rank, const ExchangeRequest& request) {
-  // offer() may queue work on a device, which takes a while, so the lock is not held meanwhile and
-  // other ranks can go on.
+  // offer() may queue work on a device, which takes a while. It is called before the lock is taken,
+  // so that other ranks can go on meanwhile.
   const std::shared_ptr<RankTicket> begun = request.receives.empty() ? nullptr : memory_->begin(rank);
   std::vector<std::shared_ptr<RankOffer>> offers;
   for (const SendRows& send : request.sends) {
@@ -177,9 +177,10 @@ uint64_t RankGroup::start(int rank, const std::string& text) {
   return entered(rank, call);
 }
 
-// ---- Waiting for a call.
+// ---- The functions below wait for calls.
 
-// Rows are added in the order of the senders.
+// Returns whether `rank` may do a piece of the job now. Rows that are added to the same receiver
+// are added in the order of the senders, so such a job waits for those of lower senders.
 bool RankGroup::may_run(const SharedCall& call, const SharedJob& job, int rank) const {
   if (!job.ready || job.claimed >= job.total || (job.worker >= 0 && job.worker != rank)) return false;
   if (!job.copy.add) return true;
@@ -264,8 +265,8 @@ void RankGroup::wait_for_news(Lock& lock, const SharedCall& call, int rank, Pati
   if (options_.waits) options_.waits(rank, peer);
   const uint64_t seen = news_;
   lock.unlock();
-  // Ranks of one process seldom wait long for each other, and waking a thread takes longer than
-  // kSpin.
+  // The thread first spins for kSpin before it sleeps: ranks of one process seldom wait long for
+  // each other, and waking a thread takes longer than kSpin.
   const auto limit = std::chrono::steady_clock::now() + kSpin;
   while (news_ == seen && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
   lock.lock();
@@ -305,8 +306,8 @@ std::string RankGroup::wait_for_work(Lock& lock, const SharedCall& call, int ran
   std::vector<std::shared_ptr<RankTicket>> tickets;
   for (const SharedJob* job : call.of_rank[rank]) {
     const bool takes = !job->arrays.empty() || job->copy.to_rank == rank;
-    // Other ranks may still work on a copy of the rows, so the sender must not look at the ticket
-    // of a copy.
+    // If the offer is a copy, the sender does not wait for it: other ranks may still work on the
+    // job then, so the sender must not look at the job's ticket.
     const bool sends = !takes && job->offer != nullptr && !job->offer->is_copy();
     if ((takes || sends) && job->ticket != nullptr) tickets.push_back(job->ticket);
   }
@@ -324,7 +325,7 @@ std::string RankGroup::wait_for_work(Lock& lock, const SharedCall& call, int ran
   return error;
 }
 
-// ---- Failures.
+// ---- The functions below report failures and handle them.
 
 void RankGroup::tell() {
   ++news_;
@@ -345,7 +346,8 @@ void RankGroup::give_up(int rank, uint64_t number) {
   Lock lock(mutex_);
   SharedCall& call = calls_.at(number);
   if (!vote_.failed()) report(rank, rank, true, fmt::format("it gave up '{}' before it had ended", call.name));
-  // No piece is claimed after a failure. So only those that are under way have to end.
+  // No rank claims a piece after a failure, so it is enough to wait for the pieces that are being
+  // done.
   const auto& jobs = call.of_rank[rank];
   changed_.wait(lock, [&] {
     return std::all_of(jobs.begin(), jobs.end(), [](const SharedJob* job) { return job->claimed == job->done; });

@@ -16,8 +16,9 @@ struct GroupOptions {
   double timeout = kCommTimeout;       // seconds; 0 or less: ranks wait for ever
   std::shared_ptr<RankMemory> memory;  // null: host memory
 
-  // The ranks that belong to the group, ascending, if other ranks are in other processes
-  // (two_levels.h); empty if all ranks belong to it. A group with members exchanges rows only.
+  // `members` has the ranks that belong to the group, ascending, if other ranks are in other
+  // processes (two_levels.h); it is empty if all ranks belong to the group. A group with members
+  // exchanges rows only.
   std::vector<int> members = {};
   // The group calls this when `rank` begins to wait for `peer`, and with peer -1 when it goes on.
   // The function must not call the group.

@@ -17,7 +17,7 @@
 namespace nacre {
 namespace {
 
-// Seconds by which the rank that prints the message of a failure ends before the other ranks. It
+// The rank that prints the message of a failure ends this many seconds before the other ranks. It
 // must print first, because the launcher ends all ranks when the first of them has ended.
 constexpr double kTellerFirst = 1;
 
@@ -60,8 +60,8 @@ std::unique_ptr<Transport> open_transport(double timeout, LastWords last_words) 
 
 bool launched_by_mpi() {
   if (launched_size()) return true;
-  // Some launchers set the variables of PMIx only. Slurm sets them too, but launched_size() has
-  // judged Slurm by its number of tasks.
+  // Some launchers set only the variables of PMIx. Slurm sets these variables too, but
+  // launched_size() has already decided about Slurm by its number of tasks.
   return std::getenv("PMIX_NAMESPACE") != nullptr && number("PMIX_RANK") && std::getenv("SLURM_JOB_ID") == nullptr;
 }
 
@@ -93,7 +93,7 @@ void MpiRanks::run(const std::function<void(Communicator&)>& body, double timeou
   const auto own = connect(timeout);
   try {
     body(*own);
-    own->barrier();  // a rank that throws at its end is heard by all
+    own->barrier();  // if another rank's body throws, this rank learns it here at the latest
   } catch (const RankFailure& failure) {
     const RankFailure agreed = own->pass_on(failure);
     teller_ = agreed.teller();

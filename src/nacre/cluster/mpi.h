@@ -27,11 +27,11 @@ class PacketHub;
 class RankRouter;
 
 // Returns whether this process is one of several that mpirun or srun has started, according to the
-// environment. A script of a Slurm job does not count; what it starts with srun does.
+// environment. The script of a Slurm job does not count; a program that it starts with srun does.
 bool launched_by_mpi();
 
-// The connection of this process to all others. A process has only one, and MPI cannot be started
-// again after its end. The thread that makes the object also calls run() or close().
+// MpiRanks is the connection of this process to all others. A process has only one, and MPI cannot
+// be started again after its end. The thread that makes the object also calls run() or close().
 class MpiRanks {
  public:
   // Starts MPI. Throws UserError if the plug-in is missing, or if the launcher belongs to another
@@ -46,7 +46,8 @@ class MpiRanks {
 
   int rank() const;
   int size() const;
-  // Returns the number of ranks on this machine, and how many of them come before this one.
+  // local_size() returns the number of ranks on this machine, and local_rank() returns how many of
+  // them come before this rank.
   int local_size() const;
   int local_rank() const;
 
@@ -54,21 +55,21 @@ class MpiRanks {
   // at a time uses the communicator.
   std::unique_ptr<Communicator> connect(double timeout = kCommTimeout);
 
-  // Lets this process drive several ranks. `process_of` has the process of each rank, and all
-  // processes give the same list.
+  // Returns a router that lets this process drive several ranks. `process_of` has the process of
+  // each rank, and all processes give the same list.
   std::shared_ptr<RankRouter> route(std::vector<int> process_of);
 
   // Calls body(communicator). If the body throws on one rank, the others fail with its message.
   // Then run() throws what the body threw on this rank, or RankFailure if another rank failed. If
   // all ranks have returned, ends MPI.
   void run(const std::function<void(Communicator&)>& body, double timeout = kCommTimeout);
-  // Returns when all ranks have called it, and ends MPI. Throws RankFailure.
+  // Waits until all ranks have called close(), and ends MPI. Throws RankFailure.
   void close(double timeout = kCommTimeout);
   // Promises that this process ends within `seconds` after run() or close(). A process that is
   // stopped in this time is killed by the system; without the promise, its launcher waits for it.
   void promise_to_exit(double seconds) { exits_within_ = seconds; }
 
-  // Returns whether this rank is the one that prints an error that run() threw.
+  // Returns whether this rank is the one that prints an error that run() or close() threw.
   bool tells(const std::exception& error) const;
   // Ends this process and makes the launcher end the others. Must be called after a failure,
   // because the process of a rank that hangs does not end by itself.

@@ -1,6 +1,6 @@
-// The interface between the program and the MPI plug-in. C++ objects cross this border, so both
-// sides must be built from the same sources by the same compiler. kMpiAbi changes with every change
-// of transport.h, so that a library from another build is refused instead of called.
+// Defines the interface between the program and the MPI plug-in. C++ objects cross this border, so
+// both sides must be built from the same sources by the same compiler. kMpiAbi changes with every
+// change of transport.h, so that a library from another build is refused instead of called.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ namespace nacre {
 
 inline constexpr int kMpiAbi = 4;
 
-// A function that tells people why MPI ends this process. The process ends when it has returned.
+// LastWords is a function that tells people why MPI ends this process. When it has returned, the
+// process ends.
 using LastWords = void (*)(const std::string& why);
 
 // The plug-in exports one function:

@@ -22,7 +22,7 @@ enum class PacketKind : uint8_t {
   report,    // what the sender knows of a failure; the body is the reason
   choice,    // the report that all ranks throw
   leave,     // the sender takes part in no call from `number` on
-  question,  // whom do you wait for?
+  question,  // asks which rank the receiver waits for
   answer,
 };
 
@@ -33,17 +33,18 @@ struct PacketHead {
   bool vague = false;   // true if the report knows no reason
   uint64_t number = 0;  // number of a call or a question
   int64_t offset = 0;   // for content or sums: where the body begins in the message
-  // At the start of an exchange: the sizes of the messages between the sender and the receiver.
+  // At the start of an exchange, these are the sizes of the message that the sender sends to the
+  // receiver and of the one that it expects from it.
   MessageSize sends, expects;
   SumSize sum;  // at the start of a sum: its size
-  // Rank that a report names; in an answer, whom the sender waits for, or -1.
+  // In a report or a choice, this is the rank that failed. In an answer, it is the rank that the
+  // sender waits for, or -1.
   int32_t rank = -1;
   int32_t teller = -1;         // rank that prints the failure of a report
   int32_t from = -1, to = -1;  // sender and receiver, if processes drive several ranks
-                               // (rank_router.h)
 };
 
-// The head and the body of a packet that has arrived.
+// Holds the head and the body of a packet that has arrived.
 struct PacketView {
   PacketHead head;
   std::span<const std::byte> body;
@@ -59,14 +60,14 @@ std::byte* body_of(const Packet& packet);
 // packet is too short.
 PacketView view_of(int from, const Packet& packet);
 
-// The ranks that send and receive a packet, if processes drive several ranks.
+// Names the ranks that send and receive a packet, if processes drive several ranks (rank_router.h).
 struct PacketAddress {
   int from = -1;
   int to = -1;
 };
 void address_packet(const Packet& packet, const PacketAddress& address);
 bool is_addressed(const PacketHead& head);
-// Returns the address of a packet, and takes it off.
+// Removes the address from a packet and returns it.
 PacketAddress take_address(const Packet& packet);
 
 PacketHead head_of(const FailureReport& report, PacketKind kind);

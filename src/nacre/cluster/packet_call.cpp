@@ -24,7 +24,7 @@ PacketHead PacketCall::head(PacketKind kind) const {
 void PacketCall::peer_started(int peer, const PacketView& packet) {
   ++received_;
   if (packet.head.call != kind_) {
-    // Both ranks notice that their calls differ, and both name the higher of the two ranks.
+    // Both ranks notice that their calls differ, and both blame the higher of the two ranks.
     const bool own = port_.rank() > peer;
     port_.disagree(std::max(peer, port_.rank()),
                    other_kind(own ? kind_ : packet.head.call, own ? packet.head.call : kind_));

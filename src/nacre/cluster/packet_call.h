@@ -1,7 +1,7 @@
-// One call of a rank whose peers are other processes. A rank tells its peers that it has started
-// the call and how large the messages are that it sends and expects. Bytes are sent to a peer only
-// after that peer has started the call too, so they are never stored on the way: they are packed
-// from the sender's memory into packets and unpacked into the receiver's memory.
+// PacketCall: one call of a rank whose peers are in other processes. A rank tells its peers that it
+// has started the call and how large the messages are that it sends and expects. Bytes are sent to
+// a peer only after that peer has started the call too, so they are never stored on the way: they
+// are packed from the sender's memory into packets and unpacked into the receiver's memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nacre {
 
-// The group of a call, as the call sees it.
+// CallPort is what a call uses of its group (PacketGroup).
 class CallPort {
  public:
   virtual ~CallPort() = default;
@@ -21,10 +21,10 @@ class CallPort {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual void send(int to, Packet packet) = 0;
-  // Returns whether a rank may be sent one more packet now. If too many packets are on their way to
-  // it, the sender waits.
+  // Returns whether a packet may be sent to a rank now. It may not if too many earlier packets are
+  // still on their way to that rank; then the sender waits.
   virtual bool has_room(int to) const = 0;
-  // Says that `rank` does not make the same call as its peers.
+  // Reports that `rank` does not make the same call as its peers, so that all ranks fail.
   virtual void disagree(int rank, const std::string& reason) = 0;
 };
 
@@ -38,21 +38,23 @@ class PacketCall {
   CallKind kind() const { return kind_; }
   uint64_t number() const { return number_; }
   const char* name() const { return name_; }
-  // Returns how many packets of the call have come in. A rank that waits for the call sees from
-  // this number that the call goes on.
+  // Returns how many packets of the call have come in. A rank that waits for the call sees by a
+  // growing number that the call makes progress.
   int64_t received() const { return received_; }
 
   // Tells the peers that this rank has started the call.
   virtual void begin() = 0;
-  // Is called when a packet says that `peer` has started the call.
+  // Takes note that `peer` has started the call, as `packet` says, if `peer` makes the same call as
+  // this rank. Reports a failure if it does not.
   void peer_started(int peer, const PacketView& packet);
-  // Is called when a packet with content or with sums has arrived from `peer`.
+  // Takes a packet with content or with sums that has arrived from `peer`.
   void receive(int peer, const PacketView& packet);
   // Sends as many packets as there is room for. Returns whether anything was sent.
   bool pump();
   // Returns a rank that this rank waits for, or -1 if the call is complete.
   int blocker() const;
-  // Does the work that needs no other rank. Is called once, when the call is complete.
+  // Does the work that needs no other rank. The group calls finish() once, when the call is
+  // complete.
   virtual void finish() {}
 
  protected:
@@ -72,10 +74,10 @@ class PacketCall {
   };
 
   PacketHead head(PacketKind kind) const;
-  // Compares what a peer says of the call with what this rank knows. Returns false, after a report,
-  // if the two differ.
+  // Returns whether what a peer says of the call agrees with what this rank knows. Reports a
+  // failure if it does not.
   virtual bool agrees(int peer, const PacketView& packet) = 0;
-  // Is called when all bytes of a message from a peer have arrived.
+  // PacketCall calls this function when all bytes of a message from a peer have arrived.
   virtual void arrived(const InMessage&) {}
 
   CallPort& port_;

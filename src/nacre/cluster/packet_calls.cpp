@@ -52,8 +52,8 @@ class ExchangeCall final : public PacketCall {
     }
   }
 
-  // The thread that waits for the call copies the message of the rank to itself, and adds what is
-  // to be added, in the order of the ranks.
+  // The thread that waits for the call runs this function. It copies or adds the message of the
+  // rank to itself, and adds the rows that were received to be added, in the order of the ranks.
   void finish() override {
     const auto later =
         std::find_if(added_.begin(), added_.end(), [&](const Added& a) { return a.to.peer > port_.rank(); });
@@ -79,7 +79,8 @@ class ExchangeCall final : public PacketCall {
     return false;
   }
 
-  // Rows of a peer, which are added to the receiver's rows when the rows of all peers have arrived.
+  // Holds rows of a peer, which are added to the receiver's rows when the rows of all peers have
+  // arrived.
   struct Added {
     ReceiveRows to;
     std::vector<std::byte> bytes;
@@ -99,11 +100,12 @@ class ExchangeCall final : public PacketCall {
 
   std::vector<MessageSize> sends_, expects_;  // sizes of the messages to and from each peer
   ConstRows own_from_;
-  ReceiveRows own_;  // what the rank sends to itself
+  ReceiveRows own_;  // the receiving end of the rank's message to itself
   std::vector<Added> added_;
 };
 
-// Every rank gets its slice from all others, adds, and sends the sums to all others.
+// SumCall adds up arrays: every rank gets its slice of the arrays of all other ranks, adds these
+// slices to its own, and sends the sums to all other ranks.
 class SumCall final : public PacketCall {
  public:
   SumCall(CallPort& port, uint64_t number, const char* name, SumSize size, void* data)
@@ -119,8 +121,9 @@ class SumCall final : public PacketCall {
       add(out_, peer, PacketKind::content, readable(slice(peer)));
       add(in_, peer, PacketKind::content, Rows{from_peers_[peer].data(), 1, own});
     }
-    // The sums are last in the list of what arrives. So this rank first waits for the peers that
-    // owe elements of its slice, because without them it cannot send the sums that others wait for.
+    // The messages with sums come last in the list of incoming messages. So this rank first waits
+    // for the peers that owe elements of its slice, because without them it cannot send the sums
+    // that others wait for.
     for (const int peer : peers_) add(in_, peer, PacketKind::sum, slice(peer));
     missing_ = own > 0 ? static_cast<int>(peers_.size()) : 0;
   }
@@ -137,7 +140,7 @@ class SumCall final : public PacketCall {
     if (rows.bytes() > 0) messages.push_back({peer, kind, rows});
   }
 
-  // Returns the elements whose sums a rank computes, as one row of this rank's memory.
+  // Returns the elements of this rank's array whose sums `rank` computes, as one row.
   Rows slice(int rank) const {
     const SumSlice own = slice_of(size_.count, rank, port_.size());
     const int64_t width = bytes_of(size_.type);
@@ -146,7 +149,7 @@ class SumCall final : public PacketCall {
 
   bool agrees(int peer, const PacketView& packet) override {
     if (packet.head.sum == size_) return true;
-    const bool own = port_.rank() > peer;  // both ranks name the higher one
+    const bool own = port_.rank() > peer;  // both ranks blame the higher one
     port_.disagree(std::max(peer, port_.rank()),
                    other_sum(own ? size_ : packet.head.sum, own ? packet.head.sum : size_, name()));
     return false;
@@ -165,7 +168,8 @@ class SumCall final : public PacketCall {
 
   SumSize size_;
   std::byte* data_;
-  // The elements of this rank's slice that each peer has sent; empty when they have been added.
+  // These are the elements of this rank's slice that each peer has sent. The list is empty when the
+  // elements have been added.
   std::vector<std::vector<std::byte>> from_peers_;
   int missing_;  // number of peers whose elements have not arrived yet
 };

@@ -1,4 +1,4 @@
-// Makes calls between processes, one function for each kind of call.
+// Makes the calls of ranks in different processes. Each function makes one kind of call.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@ namespace nacre {
 
 std::unique_ptr<PacketCall> make_exchange_call(CallPort& port, uint64_t number, const ExchangeRequest& request);
 std::unique_ptr<PacketCall> make_sum_call(CallPort& port, uint64_t number, const char* name, SumSize size, void* data);
-// `texts` has an entry for each rank; the call sets those of other ranks.
+// Makes a call that gathers texts. `texts` has an entry for each rank; the call sets the entries of
+// the other ranks.
 std::unique_ptr<PacketCall> make_gather_call(CallPort& port, uint64_t number, std::vector<std::string>& texts);
 
 }  // namespace nacre

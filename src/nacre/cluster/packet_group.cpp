@@ -21,7 +21,7 @@ int PacketGroup::size() const { return hub_.size(); }
 void PacketGroup::send(int to, Packet packet) { hub_.send(to, std::move(packet)); }
 bool PacketGroup::has_room(int to) const { return hub_.unsent(to) < kPacketsInFlight; }
 
-// ---- Calls.
+// ---- The functions below start and end calls.
 
 uint64_t PacketGroup::start(FunctionRef<std::unique_ptr<PacketCall>(CallPort&, uint64_t)> make) {
   Lock lock = hub_.lock();
@@ -48,7 +48,7 @@ double PacketGroup::finish(uint64_t number) {
     if (hub_.poll()) idle = 0;
     waiting_for_ = call.blocker();
     if (waiting_for_ < 0 || agreement_.failed()) break;
-    if (call.received() != received) {  // the call goes on
+    if (call.received() != received) {  // packets of the call have arrived
       received = call.received();
       patience.restart();
       search_.stop();
@@ -84,7 +84,7 @@ void PacketGroup::leave() {
   tell_all(head, "");
 }
 
-// ---- Packets.
+// ---- The functions below handle packets.
 
 void PacketGroup::receive(int from, const PacketView& packet, Packet& storage) {
   const PacketHead& head = packet.head;
@@ -94,7 +94,7 @@ void PacketGroup::receive(int from, const PacketView& packet, Packet& storage) {
       break;
     case PacketKind::content:
     case PacketKind::sum:
-      // After a failure, and for calls that were given up, nobody wants the bytes.
+      // The bytes are dropped after a failure, and if the call was given up.
       if (const auto call = calls_.find(head.number); call != calls_.end() && !agreement_.failed()) {
         call->second->receive(from, packet);
       }
@@ -136,8 +136,8 @@ void PacketGroup::receive_start(int from, const PacketView& packet, Packet& stor
 }
 
 void PacketGroup::answer(int to, PacketHead head) {
-  // A rank that knows of a failure waits for nobody, but that is not its fault. It says nothing;
-  // the other rank will hear of the failure too.
+  // A rank that knows of a failure waits for no rank, so an answer would make it look like the
+  // culprit. It sends no answer; the rank that asks will hear of the failure too.
   if (agreement_.failed()) return;
   head.kind = PacketKind::answer;
   head.rank = hub_.waits_for();
@@ -163,7 +163,7 @@ void PacketGroup::tell_all(PacketHead head, const std::string& text) {
   }
 }
 
-// ---- Failures.
+// ---- The functions below report failures and handle them.
 
 void PacketGroup::report(const FailureReport& report) {
   agreement_.add(report, now_seconds());

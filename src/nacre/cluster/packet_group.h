@@ -1,5 +1,6 @@
-// One communicator as this process sees it: the calls of its rank and what is known of the others.
-// All groups of a process share a hub (packet_hub.h), whose mutex guards them.
+// PacketGroup: one communicator as this process sees it, with the calls of its rank and what is
+// known of the other ranks. All groups of a process share a hub (packet_hub.h), whose mutex guards
+// them.
 #pragma once
 
 #include <cstdint>
@@ -26,35 +27,37 @@ class PacketGroup final : public CallPort {
 
   PacketGroup(PacketHub& hub, uint32_t id);
 
-  // ---- For the rank. These functions lock the hub.
+  // ---- The thread of the rank calls the functions of this section, which lock the hub.
 
-  // Starts the next call, which `make` makes from its number. Returns the number.
+  // Starts the next call of this rank, and returns its number. `make` is given the number and makes
+  // the call.
   uint64_t start(FunctionRef<std::unique_ptr<PacketCall>(CallPort&, uint64_t)> make);
-  // Waits for a call. Returns the seconds in which no packet came and the rank waited for others.
+  // Waits for a call. Returns the seconds in which the rank waited for others and no packet came.
   double finish(uint64_t number);
   // Gives up a call, because the rank has failed. Nobody touches the memory of the call afterwards.
   void give_up(uint64_t number);
   void leave();
   RankFailure abort(const std::string& reason);
-  // Tells all ranks of a failure that they know from another group, and returns what they agree on.
+  // Tells all ranks of a failure that they know from another group. Returns the failure on which
+  // the ranks agree.
   RankFailure pass_on(const RankFailure& failure);
   bool failed();
 
-  // ---- For the hub, which is locked.
+  // ---- The hub calls the functions of this section while it is locked.
 
   void set_timeout(double timeout) { timeout_ = timeout; }
   // Takes a packet of this group. Other ranks may send packets before this rank has made its own
   // communicator.
   void receive(int from, const PacketView& packet, Packet& storage);
-  // Sends what there is room for, and chooses among reports of a failure when it is this rank's
-  // turn. Returns whether anything was sent.
+  // Sends the packets for which there is room. After a failure, chooses among the reports instead,
+  // when it is this rank's turn. Returns whether any packet of a call was sent.
   bool work();
   void report(const FailureReport& report);
   // Returns the rank that this one waits for in this group; -1 if it does not wait.
   int waiting_for() const { return waiting_for_; }
   bool has_failed() const { return agreement_.failed(); }
 
-  // ---- For calls.
+  // ---- Calls use the functions of this section.
 
   uint32_t id() const override { return id_; }
   int rank() const override;
@@ -70,14 +73,15 @@ class PacketGroup final : public CallPort {
   };
 
   void receive_start(int from, const PacketView& packet, Packet& storage);
-  // Tells rank `to`, which has asked, whom this rank waits for.
+  // Tells rank `to`, which has asked, which rank this rank waits for.
   void answer(int to, PacketHead head);
   void tell_all(PacketHead head, const std::string& text);
-  // Reports a failure if the process of `blocker`, the rank that this one waits for, has ended, or
-  // if this rank has waited longer than the timeout.
+  // Looks at `blocker`, the rank that this one waits for. Reports a failure if that rank has left
+  // or its process has ended. If this rank has waited longer than the timeout, searches for the
+  // last rank of the chain of waiting ranks.
   void check_blocker(const PacketCall& call, int blocker, Patience& patience);
   void search_culprit(const PacketCall& call, int blocker);
-  // Waits until all ranks agree on the failure.
+  // Waits until all ranks agree on one failure, and returns it.
   RankFailure await_choice(Lock& lock);
 
   PacketHub& hub_;
@@ -85,7 +89,7 @@ class PacketGroup final : public CallPort {
   double timeout_ = kCommTimeout;
   uint64_t next_ = 0;  // the number of this rank's next call
   std::map<uint64_t, std::unique_ptr<PacketCall>> calls_;
-  // Packets by which other ranks have started calls that this rank has not started yet.
+  // These are packets by which other ranks have started calls that this rank has not started yet.
   std::map<uint64_t, std::vector<EarlyStart>> early_;
   std::vector<uint64_t> left_at_;  // for each rank the first call that it takes no part in
   int waiting_for_ = -1;           // the rank that this one waits for; -1: it does not wait

@@ -13,12 +13,12 @@ namespace {
 
 using Microseconds = std::chrono::microseconds;
 
-// Processes often share cores. So a thread that waits for packets yields its core at once, and
-// sleeps if it has yielded this many times.
+// Processes often share cores. So a thread that waits for packets gives up its core at once, and
+// after kYields such yields without a packet it sleeps.
 constexpr int kYields = 20;
 constexpr int kLongestSleep = 500;    // microseconds that a rank sleeps at most while it waits
 constexpr int kLongestPause = 5000;   // microseconds that the helper sleeps at most
-constexpr double kLookSeconds = 0.5;  // seconds between two looks at other processes
+constexpr double kLookSeconds = 0.5;  // seconds between two checks whether a process has ended
 constexpr double kFlushSeconds = 2;
 
 int doubled(int first, int times, int most) { return std::min(most, first << std::min(times, 16)); }
@@ -128,7 +128,7 @@ bool PacketHub::poll() {
     }
   } catch (const TransportError& error) {
     break_down(error.peer(), error.what());
-  } catch (const std::exception& error) {  // thrown, for example, if there is no memory
+  } catch (const std::exception& error) {  // thrown, for example, if memory runs out
     break_down(rank(), error.what());
   }
   for (const auto& [id, each] : groups_) any = each->work() || any;

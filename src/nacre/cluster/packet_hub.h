@@ -1,6 +1,7 @@
-// The communicator of ranks that are processes. It sends packets by a transport, for example MPI
-// (mpi.h). A rank that waits moves packets itself. While it computes, a thread of the hub does so.
-// This thread also answers other ranks, so a rank that computes is not taken for dead.
+// PacketHub: sends and receives the packets of a rank whose peers are in other processes, by a
+// transport, for example MPI (mpi.h), and makes communicators. A rank that waits moves packets
+// itself. While it computes, a thread of the hub does so. This thread also answers other ranks, so
+// a rank that computes is not taken for dead.
 #pragma once
 
 #include <condition_variable>
@@ -39,30 +40,33 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   int size() const { return transport_->size(); }
 
   // Passes packets that are addressed to ranks of this process (rank_router.h) to `take`, including
-  // those that arrived before this call. `take` is called with the lock; if `take` is null, no more
-  // packets are passed on.
+  // those that arrived before this call. The hub is locked while it calls `take`. If `take` is
+  // null, no more packets are passed on.
   using TakePacket = std::function<void(Packet)>;
   void route(TakePacket take);
 
-  // ---- For groups. All functions except lock() need the lock, unless they say that they lock.
+  // ---- Groups use the functions of this section. The caller must hold the lock, except for lock()
+  // and for functions that say that they lock.
 
   Lock lock() { return Lock(mutex_); }
   void send(int to, Packet packet);
   int unsent(int to) const { return transport_->unsent(to); }
-  // Moves packets. Returns whether there were any.
+  // Sends and receives packets. Returns whether there were any.
   bool poll();
-  // Gives other threads and processes the processor, for longer if nothing has moved for long.
+  // Lets other threads and processes run: unlocks the hub, yields or sleeps, and locks it again.
+  // `idle` counts the rounds in which no packet has moved; the larger it is, the longer the sleep.
   void rest(Lock& lock, int idle);
-  // Says which rank this one waits for outside the hub; -1: for none. Locks the hub.
+  // Sets which rank this rank waits for outside the hub, or -1 if it waits for none. Locks the hub.
   void waits_elsewhere(int rank);
-  // Returns the rank whose packet this rank waits for, whether a call of a group waits or another
-  // call; -1 if this rank waits for nobody.
+  // Returns the rank that this rank waits for, in a group of this hub or outside the hub
+  // (waits_elsewhere()); -1 if this rank waits for nobody.
   int waits_for() const;
   // Returns whether this rank waits for others in a group, or knows of a failure. Locks the hub.
   bool is_excused();
   // Returns whether packets can no longer be moved.
   bool broken() const { return broken_; }
-  // Returns whether the process of a rank has ended. Asks the transport twice a second at most.
+  // Returns whether the process of a rank is known to have ended. Asks the transport twice a second
+  // at most, and returns false in between.
   bool gone(int rank);
 
  private:
@@ -82,7 +86,7 @@ class PacketHub : public std::enable_shared_from_this<PacketHub> {
   uint32_t next_group_ = 0;
   int waiters_ = 0;  // threads that move packets while they wait
   bool stopping_ = false, broken_ = false;
-  double looked_ = 0;   // time at which gone() asked last
+  double looked_ = 0;   // time at which gone() last asked the transport
   int elsewhere_ = -1;  // the rank that this one waits for outside the hub
   TakePacket route_;
   std::vector<Packet> unrouted_;  // packets for ranks that have arrived before route()

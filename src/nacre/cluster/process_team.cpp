@@ -16,7 +16,7 @@ struct ProcessTeam::Rank {
   std::thread thread;        // the first rank has none: it runs on the caller's thread
   std::exception_ptr error;  // what the body threw; read after the thread has ended
 
-  // Tells all ranks that the run has failed.
+  // Tells all ranks of a failure that this rank has caught.
   void pass_on(const RankFailure& failure) const {
     if (data) data->pass_on(failure);
     control->pass_on(failure);

@@ -13,10 +13,11 @@ namespace nacre {
 
 class ProcessTeam : public RankTeam {
  public:
-  // `process_of` has the process of each rank; the ranks of a process follow one another.
+  // `process_of` has the process of each rank; the ranks of a process have consecutive numbers.
   // `processes` must outlive the team. All processes make their teams at the same time.
   ProcessTeam(MpiRanks& processes, std::vector<int> process_of, double timeout);
-  // Waits for the threads. If they wait for the first rank, they fail.
+  // Waits until the threads have ended. A thread that waits for the first rank fails, because the
+  // first rank makes no further call.
   ~ProcessTeam() override;
   ProcessTeam(const ProcessTeam&) = delete;
   ProcessTeam& operator=(const ProcessTeam&) = delete;
@@ -27,16 +28,16 @@ class ProcessTeam : public RankTeam {
   Communicator& processes() { return *processes_; }
   Communicator& control();
 
-  // Connects the devices of the ranks. All processes call this at the same time, at first and
-  // whenever their devices have been opened anew; no thread may be running then. The arguments are
-  // those of connect_two_levels().
+  // Connects the devices of the ranks. All processes call this function at the same time, once at
+  // the start, and again whenever the devices have been opened anew. No thread may be running then.
+  // The arguments are those of connect_two_levels().
   void connect_devices(const std::shared_ptr<RankMemory>& memory, const StageRank& stage);
 
   // Calls body(calls) for all ranks of the process but the first, each on a thread of its own. If a
   // body throws, all ranks fail with its message.
   using Body = std::function<void(const RankCalls&)>;
   void start(const Body& body);
-  // Waits for the threads.
+  // Waits until the threads that start() has started have ended.
   void wait();
 
   RankCalls calls() override;

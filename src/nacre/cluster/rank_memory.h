@@ -6,7 +6,8 @@
 // they wait. In any other message, the sender offers its rows when it starts the call, and the
 // thread of the receiver takes them. Nobody waits for a device: take() only queues a copy beside
 // the other work of the receiver, and returns a ticket. At the end of the call, the later work of
-// the receiver waits for the copy, and so does that of the sender if the offer is no copy.
+// the receiver is made to wait for the copy. The later work of the sender waits for it too, unless
+// the offer is a copy of the sender's rows.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@
 
 namespace nacre {
 
-// Rows or an array that one rank lets others read.
+// RankOffer stands for rows or an array that one rank lets other ranks read.
 class RankOffer {
  public:
   virtual ~RankOffer() = default;
@@ -28,8 +29,8 @@ class RankOffer {
   virtual bool is_copy() const = 0;
 };
 
-// A point of time: what a device has queued so far, or the end of work that reads the memory of
-// another rank.
+// RankTicket stands for a point in time: the end of the work that a device has queued so far, or
+// the end of work that reads the memory of another rank.
 class RankTicket {
  public:
   virtual ~RankTicket() = default;
@@ -39,7 +40,7 @@ class RankMemory {
  public:
   virtual ~RankMemory() = default;
 
-  // Returns whether messages between the two ranks are shared.
+  // Returns whether messages from rank `from` to rank `to` are shared.
   virtual bool shared(int /*from*/, int /*to*/) const { return true; }
   // Returns whether all ranks add up arrays in shared host memory.
   virtual bool shares_sums() const { return true; }
@@ -49,44 +50,48 @@ class RankMemory {
     int from_rank, to_rank;
     ConstRows from;
     Rows to;
-    // If this is set, the rows are added to the rows of the receiver instead of replacing them.
+    // If `add` has a value, the rows are added to the rows of the receiver; otherwise they replace
+    // them.
     std::optional<SumType> add;
     int64_t begin, end;
-    // What begin() returned when the receiver started the call.
+    // This is the ticket that begin() returned when the receiver started the call.
     std::shared_ptr<RankTicket> after = nullptr;
   };
-  // These two are for shared memory. The communicator calls them from the threads of any rank,
-  // several at once.
+  // copy() and sum() are for shared memory. The communicator calls them from the threads of any
+  // rank, several at once. copy() copies or adds rows [copy.begin, copy.end) of a message.
   virtual void copy(const Copy& copy);
-  // Does what sum_in_place() does.
+  // Replaces elements [begin, end) of all arrays by their sums, as sum_in_place() does.
   virtual void sum(SumType type, std::span<void* const> arrays, int64_t begin, int64_t end);
 
-  // The functions below are for memory that is not shared. The thread of the rank that comes first
-  // among their arguments calls them.
+  // The functions below are for memory that is not shared. Each of them is called by the thread of
+  // the rank that is its first argument.
 
-  // Notes what `rank` has queued until now, when it starts a call: what it receives must not be
-  // written earlier. Returns null if the rank does all its work in its thread.
+  // Returns a ticket for the work that `rank` has queued when it starts a call, because the memory
+  // that it receives into must not be written before that work has ended. Returns null if the rank
+  // does all its work in its thread.
   virtual std::shared_ptr<RankTicket> begin(int /*rank*/) { return nullptr; }
-  // Offers rows to rank `to`.
+  // Offers rows of rank `from` to rank `to`.
   virtual std::shared_ptr<RankOffer> offer(int from, int to, const ConstRows& rows);
-  // Offers an array to all ranks. Work that the rank queues later may overwrite the array.
+  // Offers an array of `rank` to all ranks. Work that the rank queues later may overwrite the
+  // array.
   virtual std::shared_ptr<RankOffer> offer_array(int rank, SumType type, const void* array, int64_t count);
-  // Copies or adds the offered rows into the memory of copy.to_rank. Returns null if this has been
-  // done, and otherwise a ticket.
+  // Copies or adds the offered rows into the memory of copy.to_rank. Returns null if the rows are
+  // there on return, and otherwise a ticket for the queued work.
   virtual std::shared_ptr<RankTicket> take(int to, const Copy& copy, RankOffer& offer);
-  // Writes the sum of the offered arrays to `out`, in the memory of `rank`. Returns null if this
-  // has been done, and otherwise a ticket.
+  // Writes the sum of the offered arrays to `out`, in the memory of `rank`. Returns null if the sum
+  // is there on return, and otherwise a ticket for the queued work.
   virtual std::shared_ptr<RankTicket> take_sum(int rank, SumType type,
                                                std::span<const std::shared_ptr<RankOffer>> offers, void* out,
                                                int64_t count);
   // Makes work that `rank` begins or queues from now on wait for the work of a ticket.
   virtual void wait(int rank, RankTicket& ticket);
 
-  // Says whether the device of `rank` measures what it does in calls from now on. The threads of
-  // ranks do not wait for devices, so the counters of a communicator do not tell this.
+  // Switches on or off whether the device of `rank` measures its communication in calls that start
+  // from now on. The threads of ranks do not wait for devices, so the counters of a communicator do
+  // not hold these times.
   virtual void measure(int /*rank*/, bool /*on*/) {}
-  // Returns what the device of `rank` has done since the last call of this function, and waits for
-  // it. Returns zeros for a rank without a device.
+  // Waits for the device of `rank`, and returns the seconds that it has spent on communication
+  // since the last call of take_seconds(). Returns zeros for a rank without a device.
   virtual DeviceSeconds take_seconds(int /*rank*/) { return {}; }
 };
 

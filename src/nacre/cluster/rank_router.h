@@ -1,7 +1,7 @@
 // RankRouter: lets several ranks of one process send packets to the ranks of all processes. Each
-// rank has a transport and a hub (packet_hub.h) of its own, so ranks fail and are searched for as
-// if each were a process. Packets between ranks of one process stay in its memory; the others
-// travel by the hub that connects the processes.
+// rank has a transport and a hub (packet_hub.h) of its own, so failures and searches for a rank
+// that hangs work as if each rank were a process. Packets between ranks of one process stay in its
+// memory; the others travel by the hub that connects the processes.
 #pragma once
 
 #include <deque>
@@ -41,8 +41,8 @@ class RankRouter : public std::enable_shared_from_this<RankRouter> {
 
   std::shared_ptr<PacketHub> processes_;
   std::vector<int> process_of_;
-  std::mutex mutex_;                           // guards the letters
-  std::map<int, std::deque<Letter>> letters_;  // letters by the rank that receives them
+  std::mutex mutex_;                           // guards letters_
+  std::map<int, std::deque<Letter>> letters_;  // packets by receiver, until it polls
 };
 
 }  // namespace nacre

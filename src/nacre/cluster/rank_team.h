@@ -1,6 +1,6 @@
-// RankTeam: the ranks of a run as one of them sees them. Rank 0 goes on by itself and makes its
-// calls whenever it wants to; the other ranks make the same calls at the same time. Ranks are
-// threads of one process (rank_threads.h) or processes (MpiTeam).
+// RankTeam: the ranks of a run as one of them sees them. Rank 0 makes its calls whenever its own
+// code needs them; the other ranks make the same calls at the same time. Ranks are threads of one
+// process (rank_threads.h) or processes (MpiTeam).
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace nacre {
 
-// The two communicators of a rank.
+// Holds the two communicators of a rank.
 struct RankCalls {
   Communicator& data;     // moves the rows that ranks compute with, in the memory of their devices
   Communicator& control;  // moves everything else, in host memory
@@ -23,21 +23,22 @@ class RankTeam {
 
   // Returns the communicators of this rank.
   virtual RankCalls calls() = 0;
-  // Must be called inside a handler of an exception that this rank threw or caught. Tells the other
-  // ranks that the run has failed, and throws what the failed rank threw, as far as it is known.
+  // Tells the other ranks that the run has failed, and throws what the failed rank threw, as far as
+  // that is known. Must be called inside a handler of an exception that this rank threw or caught.
   [[noreturn]] virtual void fail() = 0;
 };
 
-// The team of a process that MPI has started. `ranks` must outlive the team.
+// MpiTeam is the team of a process that MPI has started. `ranks` must outlive the team.
 class MpiTeam : public RankTeam {
  public:
-  // Connects the ranks in host memory, for everything but the values of the graph.
-  // connect_devices() connects them for these.
+  // Connects the ranks by the communicator that moves host memory. connect_devices() adds the one
+  // that moves the values of the graph.
   MpiTeam(MpiRanks& ranks, double timeout);
   Communicator& control() { return *control_; }
-  // Connects the devices of the ranks. All ranks call this at the same time, at first and whenever
-  // their devices have been opened anew. `open` is called when nothing of the team uses the old
-  // device any more. It is given a communicator of host memory and returns the one of the device.
+  // Connects the devices of the ranks. All ranks call this function at the same time, once at the
+  // start, and again whenever their devices have been opened anew. `open` is called when nothing of
+  // the team uses the old device any more. It is given a communicator of host memory and returns
+  // one of the device's memory.
   using Open = std::function<std::unique_ptr<Communicator>(std::unique_ptr<Communicator> host)>;
   void connect_devices(const Open& open);
   // Returns the communicators of this rank. connect_devices() must have been called before.

@@ -21,8 +21,8 @@ struct RankThreads::Rank {
     try {
       body({*data, *control});
     } catch (const RankFailure& failure) {
-      // Another rank has failed in one of the two groups of ranks. The ranks of the other group
-      // must hear of it, too.
+      // A failure of another rank was thrown by one of the two communicators. The ranks that wait
+      // in the other communicator must hear of it, too.
       error = std::current_exception();
       abort(failure.what());
     } catch (const std::exception& thrown) {

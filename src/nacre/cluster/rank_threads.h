@@ -1,5 +1,6 @@
-// The threads of ranks 1, 2, … of a process whose own thread is rank 0. run_ranks() runs all ranks
-// inside one call; here rank 0 goes on by itself and makes its calls whenever it wants to.
+// RankThreads: the threads of ranks 1, 2, … of a process whose own thread is rank 0. run_ranks()
+// runs all ranks inside one call; with RankThreads, rank 0 is the caller, and makes its calls
+// whenever its own code needs them.
 #pragma once
 
 #include <functional>
@@ -15,16 +16,18 @@ class RankThreads : public RankTeam {
  public:
   using Body = std::function<void(const RankCalls&)>;
 
-  // Connects `size` ranks twice, once for each kind of memory, and calls body(calls) for ranks
-  // 1 … size − 1, each on a thread of its own. If a body throws, all ranks fail with its message.
+  // Connects `size` ranks twice, once for the memory of their devices and once for host memory, and
+  // calls body(calls) for ranks 1 … size − 1, each on a thread of its own. If a body throws, all
+  // ranks fail with its message.
   RankThreads(int size, const GroupOptions& data, const Body& body);
-  // Waits for the threads. If rank 0 has not made the last call that they wait for, they fail.
+  // Waits until the threads have ended. A thread that waits for a call that rank 0 has not made
+  // fails.
   ~RankThreads() override;
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
   RankCalls calls() override;
-  // Waits for the threads before it throws.
+  // Does what RankTeam::fail() says. Waits until the threads have ended before it throws.
   [[noreturn]] void fail() override;
 
  private:

@@ -6,8 +6,9 @@
 namespace nacre {
 namespace {
 
-// Calls copy(byte of the rows, number of bytes, position behind `begin`) for every run of bytes
-// that lie directly behind one another.
+// Calls copy(bytes, count, position) for every run of bytes in [begin, end) of the rows that lie
+// directly behind one another in memory: `bytes` points to the run, `count` is its number of bytes,
+// and `position` is its distance from `begin`.
 template <class Byte, class Copy>
 void for_each_run(const RowRange<Byte>& rows, int64_t begin, int64_t end, const Copy& copy) {
   if (begin >= end) return;

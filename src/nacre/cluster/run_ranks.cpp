@@ -12,12 +12,12 @@
 namespace nacre {
 namespace {
 
-// How the ranks of a run have ended so far.
+// Collects how the ranks of a run have ended.
 class Endings {
  public:
   explicit Endings(int size) : running_(size) { errors_.resize(static_cast<size_t>(size)); }
 
-  // `error` is null if the rank returned.
+  // Notes that a rank has ended. `error` is what the rank threw, or null if the rank returned.
   void ended(int rank, std::exception_ptr error, const std::optional<RankFailure>& failure) {
     const std::lock_guard lock(mutex_);
     errors_[rank] = std::move(error);
@@ -36,7 +36,7 @@ class Endings {
     options.on_stuck(failure);
   }
 
-  // Throws the failure of the run, if there was one; all ranks have ended.
+  // Throws the failure of the run, if there was one. All ranks must have ended.
   void rethrow() {
     if (!failure_) return;
     if (const auto& error = errors_[failure_->rank()]; error != nullptr) std::rethrow_exception(error);

@@ -10,9 +10,9 @@ namespace nacre {
 
 struct RunRanksOptions {
   GroupOptions group;
-  // Is called if a rank does not return within kStuckSeconds after the failure of another one. The
-  // thread of such a rank cannot be ended, so a program prints the message and ends the process. If
-  // there is no function, run_ranks() waits on.
+  // run_ranks() calls this function if a rank does not return within stuck_seconds after the
+  // failure of another one. The thread of such a rank cannot be ended, so a program prints the
+  // message and ends the process. If there is no function, run_ranks() waits on.
   std::function<void(const RankFailure&)> on_stuck;
   double stuck_seconds = 5;
 };

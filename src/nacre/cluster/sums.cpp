@@ -5,7 +5,7 @@
 namespace nacre {
 namespace {
 
-// Every sum is rounded to bf16.
+// Bf16 is a bf16 number. Its operator += rounds the sum to bf16.
 struct Bf16 {
   uint16_t bits;
   Bf16& operator+=(Bf16 other) {
@@ -70,8 +70,8 @@ int64_t sum_bytes_sent(SumType type, int64_t count, int rank, int size) {
 }
 
 int64_t sum_bytes_received(SumType type, int64_t count, int rank, int size) {
-  // As many bytes come in: the slice of this rank from all others, and the sums of all other
-  // slices.
+  // A rank receives as many bytes as it sends: its own slice from each other rank, and the sums of
+  // all other slices.
   return sum_bytes_sent(type, count, rank, size);
 }
 

@@ -22,15 +22,15 @@ void sum_in_place(SumType type, std::span<void* const> arrays, int64_t begin, in
 // Adds rows [begin, end) of `from` to the rows at the same positions in `to`.
 void add_rows(SumType type, const ConstRows& from, const Rows& to, int64_t begin, int64_t end);
 
-// The elements [begin, end) whose sums one rank computes when ranks share the work.
+// SumSlice names the elements [begin, end) whose sums one rank computes when ranks share the work.
 struct SumSlice {
   int64_t begin = 0;
   int64_t end = 0;
 };
 SumSlice slice_of(int64_t count, int rank, int size);
 
-// Returns the bytes that one rank sends (and receives) for a sum of `count` elements: first every
-// rank gets its slice from all others, then all others get the sums of that slice.
+// These functions return the bytes that one rank sends or receives for a sum of `count` elements:
+// first every rank gets its slice from all others, and then all others get the sums of that slice.
 int64_t sum_bytes_sent(SumType type, int64_t count, int rank, int size);
 int64_t sum_bytes_received(SumType type, int64_t count, int rank, int size);
 

@@ -17,7 +17,7 @@ struct Packet {
   size_t size = 0;
 };
 
-// Says that packets can no longer be sent or received.
+// A TransportError is thrown when packets can no longer be sent or received.
 class TransportError : public std::runtime_error {
  public:
   // `peer` is the rank that cannot be reached, or -1 if that is unknown.
@@ -28,14 +28,16 @@ class TransportError : public std::runtime_error {
   int peer_;
 };
 
-// All functions except close() return at once. send() and poll() may throw TransportError.
+// Transport is the connection of a process to the others. All functions except close() return at
+// once. send() and poll() may throw TransportError.
 class Transport {
  public:
   virtual ~Transport() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Returns the number of ranks on the machine of this rank, and how many of them come before it.
+  // local_size() returns the number of ranks on the machine of this rank, and local_rank() returns
+  // how many of them come before this rank.
   virtual int local_size() const = 0;
   virtual int local_rank() const = 0;
 
@@ -50,8 +52,8 @@ class Transport {
   virtual bool gone(int rank) = 0;
 
   // Ends the connection. All ranks call it, and nothing is sent afterwards. If `exits_within` is
-  // not 0, this process promises to end within so many seconds after the call. If it does not,
-  // because it was stopped, the system kills it, since nobody else would.
+  // not 0, this process promises to end within so many seconds after the call. If the process is
+  // stopped and so does not end in time, the system kills it, since nobody else would.
   virtual void close(double exits_within) = 0;
   // Ends this process at once, in a way that makes the launcher end the others.
   [[noreturn]] virtual void end_all(int code) = 0;

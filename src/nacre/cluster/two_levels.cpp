@@ -10,19 +10,21 @@
 namespace nacre {
 namespace {
 
-// The communicators of both levels. All calls of a rank share one object.
+// Holds the communicators of both levels: `near` connects the ranks of this process, and `far`
+// connects all ranks by packets. All calls of a rank share one object.
 struct Levels {
   std::unique_ptr<Communicator> near, far;
 
-  // All ranks agree on a failure first. Then the ranks that wait in this process are told of it.
+  // Returns the failure on which all ranks agree by packets, after telling it to the ranks that
+  // wait in this process.
   RankFailure pass_on(const RankFailure& failure) const {
     RankFailure agreed = far->pass_on(failure);
     if (!near->failed()) near->abort(agreed.what());
     return agreed;
   }
 
-  // Calls a function that calls both levels. If one of them has failed, the other one fails, too,
-  // and all ranks throw what they agree on.
+  // Runs a function that calls both levels, and returns its result. If one level has failed, makes
+  // the other one fail, too, and throws the failure on which all ranks agree.
   template <class Call>
   auto guarded(const Call& call) {
     try {
@@ -55,7 +57,7 @@ class TwoLevelExchange final : public CommOperation {
   std::unique_ptr<PendingCall> near_, far_;
 };
 
-// A call that only the far level makes.
+// FarOperation is a call that only the far level makes.
 class FarOperation final : public CommOperation {
  public:
   FarOperation(std::shared_ptr<Levels> levels, PendingCall call) : levels_(std::move(levels)), call_(std::move(call)) {}

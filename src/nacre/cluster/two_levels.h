@@ -1,4 +1,4 @@
-// The communicators of ranks of which some are threads of one process and others are in other
+// Makes the communicators of ranks of which some are threads of one process and others are in other
 // processes. Rows for ranks of the same process are copied straight from memory to memory, or from
 // GPU to GPU; all others travel in packets.
 #pragma once
@@ -21,16 +21,17 @@ struct ProcessRanks {
   std::vector<std::shared_ptr<PacketHub>> hubs;  // the hub of each rank in `own` (rank_router.h)
 };
 
-// Takes the communicator of a rank that moves host memory, and returns one that moves memory of the
-// rank's device.
+// StageRank is a function that takes the communicator of a rank that moves host memory, and returns
+// one that moves memory of the rank's device.
 using StageRank = std::function<std::unique_ptr<Communicator>(int rank, std::unique_ptr<Communicator> host)>;
 
-// Returns the communicators of the ranks of this process. All processes call this equally often.
-// `memory` is that of all ranks, of which this process moves its own; null means host memory. The
-// hubs must outlive the communicators.
+// Returns the communicators of the ranks of this process. All processes call this function equally
+// often. `memory` is the memory of all ranks, of which this process moves that of its own ranks;
+// null means host memory. The hubs must outlive the communicators.
 //
-// Sums and texts travel in packets. So do rows that are added (ExchangeRequest::adds), because they
-// are added in the order of all ranks. All ranks agree on one failure, wherever it is noticed.
+// Sums and texts travel in packets. Rows that are added (ExchangeRequest::adds) travel in packets
+// too, because they are added in the order of all ranks. All ranks agree on one failure, wherever
+// it is noticed.
 std::vector<std::unique_ptr<Communicator>> connect_two_levels(const ProcessRanks& ranks,
                                                               const std::shared_ptr<RankMemory>& memory,
                                                               const StageRank& stage, double timeout);

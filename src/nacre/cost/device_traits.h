@@ -1,19 +1,20 @@
-// What planning knows of the device that a plan is made for. The values are copied from the device
-// once, so that planning touches no device and a plan can be made for a device that is not there.
+// DeviceTraits: what planning knows of the device that a plan is made for. The values are copied
+// from the device once, so that planning touches no device and a plan can be made for a device that
+// is not there.
 #pragma once
 
 #include <cstdint>
 
 namespace nacre {
 
-// How matrix products treat f32 operands: as they are, rounded to tf32, or stored as bf16. Sums are
-// always computed in f32.
+// GemmType says how matrix products treat f32 operands: as they are, rounded to tf32, or stored as
+// bf16. Sums are always computed in f32.
 enum class GemmType : uint8_t { f32, tf32, bf16 };
 
-// Rates by which variants of one kernel are compared (plan/variants.h).
+// Holds the rates by which variants of one kernel are compared (plan/variants.h).
 struct VariantRates {
   double launch_seconds = 0;    // seconds of one launch
-  double bytes_per_second = 0;  // read or written in order
+  double bytes_per_second = 0;  // bytes read or written in order
   double flops_per_second = 0;  // rate of the library's matrix products
   // Products that read their rows by cell take this many times as long as the library's products of
   // rows that lie side by side.
@@ -24,8 +25,8 @@ struct VariantRates {
   }
 };
 
-// A device can be a part of a GPU (cuda:0@32). The parts that compute at the same time share its
-// memory and its second-level cache.
+// GpuPart describes which part of a GPU a device is (cuda:0@32). The parts that compute at the same
+// time share the GPU's memory and its second-level cache.
 struct GpuPart {
   double own = 1;   // share of the GPU's multiprocessors that the device has
   double busy = 1;  // share that this device and all devices that compute beside it have together
@@ -46,16 +47,16 @@ struct DeviceTraits {
   GemmType products = GemmType::f32;  // how matrix products treat their operands
   VariantRates rates;                 // nominal (cost/nominal.h), or measured by `nacre profile`
   bool tune = false;                  // whether variants may be timed on the device
-  bool batches = false;               // kernels run on the blocks of batches, which come and go
+  bool batches = false;               // whether kernels run on the blocks of mini-batches
   // The rows that one pass of a kernel reads again should fit into this many bytes; 0 stands for
   // the second-level cache.
   int64_t cache_bytes = 0;
-  // Rows from which on products and their tails are one kernel; -1: as many as fill the device, 0:
-  // never.
+  // A product and its tail may be one kernel if they have at least this many rows; -1: as many rows
+  // as fill the device; 0: they are never one kernel.
   int64_t joined_rows = -1;
 
-  // Returns the device as the kernels of mini-batches see it. The shapes of a batch do not come
-  // again, so nothing is timed on it.
+  // Returns the device as the kernels of mini-batches see it. Blocks of the same sizes do not come
+  // again, so nothing is timed on this device.
   DeviceTraits of_batches() const {
     DeviceTraits device = *this;
     device.tune = false;
@@ -64,8 +65,8 @@ struct DeviceTraits {
   }
   // Returns how many bytes of rows one part of a kernel may leave in memory for its next part.
   int64_t rows_budget() const { return memory_bytes / 8; }
-  // Returns how many bytes of copies of rows a kernel may hold at a time. More than this would not
-  // make it faster, because copies of large graphs are made chunk by chunk.
+  // Returns how many bytes of copies of rows a kernel may hold at a time. More bytes would not make
+  // it faster, because copies of large graphs are made chunk by chunk.
   int64_t copies_budget() const {
     constexpr int64_t most = int64_t{2} << 30;  // enough for the products of a chunk to be long
     return rows_budget() < most ? rows_budget() : most;

@@ -5,7 +5,8 @@
 namespace nacre {
 namespace {
 
-// Profiles have rates of rows of 64 and of 256 floats. Longer rows than this count as the latter.
+// Profiles have rates of rows of 64 and of 256 floats. Rows of more than kShortRow bytes count as
+// rows of 256 floats.
 constexpr int64_t kShortRow = 512;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Tells at which rates a GPU gets the feature rows of a batch. Where features lie, and how rows of
-// the host reach the device, is chosen by these rates.
+// Tells at which rates a GPU gets the feature rows of a batch. By these rates, Nacre chooses where
+// features lie and how rows of the host reach the device.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// All rates are in bytes per second.
+// Holds the rates, all in bytes per second, at which feature rows reach a GPU.
 struct FeatureRates {
   double device = 3.5e12;  // rows gathered from the device's own memory
   double peer = 200e9;     // rows gathered from the memory of a connected device
@@ -18,9 +18,9 @@ struct FeatureRates {
   double threads = 12e9;   // rows that all threads of the host together gather
   bool measured = false;   // whether nacre profile has measured the GPU
 
-  // Return the seconds that a host row of `row_bytes` bytes takes to reach the device:
-  // seconds_by_link() if kernels read the row over the link, seconds_by_copy() if threads of the
-  // host gather it and it is copied. Copies run while threads gather.
+  // These functions return the seconds that a host row of `row_bytes` bytes takes to reach the
+  // device: seconds_by_link() if kernels read the row over the link, seconds_by_copy() if threads
+  // of the host gather it and it is copied. Copies run while threads gather.
   double seconds_by_link(int64_t row_bytes) const { return static_cast<double>(row_bytes) / link; }
   double seconds_by_copy(int64_t row_bytes) const;
 };

@@ -1,5 +1,5 @@
-// Non-negative least squares by the active-set method of Lawson and Hanson (Solving Least Squares
-// Problems, ch. 23).
+// Solves non-negative least squares problems by the active-set method of Lawson and Hanson (Solving
+// Least Squares Problems, ch. 23).
 //
 // A row of the system holds the amounts of a sample divided by its time, and every right side is 1,
 // so that residuals are relative errors. Columns are scaled to length 1, because amounts range from
@@ -24,8 +24,8 @@ using Column = std::vector<double>;
 // A column of length 1 whose part outside the span of the other columns is shorter than this counts
 // as a combination of them.
 constexpr double kDependent = 1e-9;
-// A column gets no coefficient if the squared error falls more slowly than this along it (relative
-// to the right side).
+// A column gets no coefficient if the squared error falls more slowly than this along it, relative
+// to the length of the right side.
 constexpr double kFlat = 1e-12;
 
 double dot(const Column& a, const Column& b) {
@@ -39,7 +39,7 @@ void subtract(Column& a, double factor, const Column& b) {
 }
 
 // Returns the z that minimises |Σ z_k · columns[used[k]] − 1|, by modified Gram–Schmidt. Returns an
-// empty vector if a column is a combination of those before it.
+// empty vector if a used column is a combination of those before it.
 std::vector<double> least_squares(const std::vector<Column>& columns, const std::vector<size_t>& used) {
   const size_t n = used.size();
   std::vector<Column> basis;
@@ -67,9 +67,9 @@ std::vector<double> least_squares(const std::vector<Column>& columns, const std:
   return z;
 }
 
-// Moves x towards z, the best values of the columns in use. If a value would become negative, the
-// move stops where it is zero; that column is taken out of use, and the others are solved for
-// again.
+// Moves x towards z, the best values of the columns in use. If the value of a column would become
+// negative, the move stops where this value is zero, the column is taken out of use, and the best
+// values of the other columns are computed again.
 void settle(const std::vector<Column>& columns, std::vector<size_t>& used, std::vector<double> z,
             std::vector<double>& x) {
   while (!z.empty()) {
@@ -102,7 +102,7 @@ std::vector<double> non_negative_least_squares(const std::vector<Column>& column
   const size_t rows = columns.front().size();
   std::vector<double> x(n, 0.0);
   std::vector<size_t> used;  // columns in the order in which they came into use
-  // Whether a column is in use, or was tried without success since x last changed.
+  // closed[j] says whether column j is in use, or was tried without success since x last changed.
   std::vector<bool> closed(n, false);
   Column rest(rows, 1.0);
   const double flat = kFlat * std::sqrt(static_cast<double>(rows));
@@ -144,7 +144,7 @@ std::vector<Timing> usable_samples(const std::vector<Timing>& samples) {
   int64_t bad_time = 0;
   int64_t bad_amount = 0;
   for (const Timing& s : samples) {
-    // fit() works with the quotient, so the quotient must not overflow either.
+    // fit() works with amount / seconds, so this quotient must not overflow either.
     const auto bad = [&](double amount) { return !(amount >= 0) || !std::isfinite(amount / s.seconds); };
     if (!(s.seconds > 0) || !std::isfinite(s.seconds)) {
       ++bad_time;

@@ -13,8 +13,9 @@ namespace nacre {
 std::vector<Timing> usable_samples(const std::vector<Timing>& samples);
 
 // Returns the coefficients x ≥ 0 that minimise |Σ_j x_j · columns[j] − 1|. A column holds one
-// amount of every sample, divided by the time of the sample, so that residuals are relative errors;
-// amounts are not negative. Columns of zeros, and those that are combinations of others, get 0.
+// amount of every sample, divided by the time of the sample, so that residuals are relative errors.
+// Amounts must not be negative. Columns of zeros, and columns that are combinations of others, get
+// the coefficient 0.
 std::vector<double> fit_relative(const std::vector<std::vector<double>>& columns);
 
 }  // namespace nacre

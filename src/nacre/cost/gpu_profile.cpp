@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "nacre-gpu-profile";
-// Must be increased when the measurements change.
+// This number must be increased when the measurements change, so that older files are not used.
 constexpr int kVersion = 2;
 
 constexpr GpuFigure kFigures[] = {
@@ -123,7 +123,7 @@ bool save_gpu_profile(const GpuProfile& profile) {
 }
 
 VariantRates variant_rates(const GpuProfile& profile, GemmType precision) {
-  // Steps are recorded and launched as graphs.
+  // A launch counts as one in a graph, because steps are recorded and launched as graphs.
   return {.launch_seconds = profile.graph_launch,
           .bytes_per_second = profile.copy,
           .flops_per_second = product_rate(profile, precision),

@@ -15,13 +15,13 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 struct GpuRates {
-  // Rates in bytes per second: of rows in order, of rows gathered from the cache, and of other
-  // gathered rows.
+  // These are rates in bytes per second: of rows in order, of rows gathered from the cache, and of
+  // other gathered rows.
   double stream = 0, near = 0, far = 0;
   double flops = 0;  // operations per second of matrix products
 };
 
-// Returns a GPU that has these rates, and in all else is an ordinary data-centre GPU
+// Returns a GPU that has these rates and is otherwise an ordinary data-centre GPU
 // (cost/nominal.cpp).
 DescribedDevice gpu(const std::string& name, double memory_gib, const GpuRates& rates, int multiprocessors,
                     int64_t cache_bytes, const std::string& source) {
@@ -49,7 +49,8 @@ DescribedDevice gpu(const std::string& name, double memory_gib, const GpuRates& 
 }
 
 // The rates and the size of the cache were fitted to four epochs on one H200 (docs/results_log.md).
-// The cache seems larger than it is, because rows of nodes with many edges are gathered most often.
+// The fitted cache is larger than the real one, because rows of vertices with many edges are
+// gathered most often.
 Hardware h200x8() {
   Hardware h;
   h.name = "h200x8";

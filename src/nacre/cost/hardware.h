@@ -12,14 +12,14 @@ namespace nacre {
 
 // Says how fast rows travel from one device to the others.
 struct LinkRates {
-  // The bytes per second that a device sends while it receives as many. 0 means that there is no
+  // A device sends this many bytes per second while it receives as many. 0 means that there is no
   // link, because the devices read each other's memory as fast as their own.
   double bandwidth = 0;
   double latency = 0;  // seconds that a communication takes at least
   double message = 0;  // additional seconds for each device that rows are exchanged with
 };
 
-// Devices of one kind. Rates are those of one device.
+// Describes devices of one kind. Rates are those of one device.
 struct DescribedDevice {
   std::string name;
   int count = 1;        // number of these devices in each machine
@@ -35,24 +35,25 @@ struct DescribedDevice {
 
 struct Hardware {
   std::string name;
-  std::vector<DescribedDevice> devices;  // devices of one machine
+  std::vector<DescribedDevice> devices;  // the devices of one machine
   int machines = 1;                      // the largest number of machines
   LinkRates inside;                      // links between devices of one machine
   LinkRates between;                     // links between devices of different machines
-  // Whether links move rows while devices compute. If this is false, a device does not compute
-  // while it moves rows.
+  // If true, links move rows while devices compute. If false, a device does not compute while it
+  // moves rows.
   bool overlap = true;
 
   int devices_of_machine() const;
   int most_ranks() const { return machines * devices_of_machine(); }
   int machine_of(int rank) const { return rank / devices_of_machine(); }
-  // Ranks take the devices of the first machine, then those of the second, and so on.
+  // Returns the device of a rank. Ranks take the devices of the first machine, then those of the
+  // second, and so on.
   const DescribedDevice& device_of(int rank) const;
   // Returns a line of text for each assumption about this hardware.
   std::vector<std::string> assumptions() const;
 };
 
-// Returns the names of the hardware that the program describes itself.
+// Returns the names of the hardware that named_hardware() knows.
 std::vector<std::string> hardware_names();
 // Returns the hardware of that name. Throws UserError for other names.
 Hardware named_hardware(const std::string& name);

@@ -1,6 +1,6 @@
-// Cost models and device profiles as JSON. Numbers are written with as many digits as it takes to
-// read the same bits back. Reading is strict: a file in which anything is missing, unknown or
-// impossible is refused as a whole.
+// Writes and reads cost models and device profiles as JSON. Numbers are written with as many digits
+// as it takes to read the same bits back. Reading is strict: a file in which anything is missing,
+// unknown or impossible is refused as a whole.
 //
 //   model    {"all": COEFFICIENTS, "kinds": {KIND: COEFFICIENTS, …}}
 //            There is no "all" if nothing was ever fitted.
@@ -75,7 +75,8 @@ Coefficients parse_coefficients(const json& object, const std::string& where) {
   return coefficients;
 }
 
-// Names may hold any bytes, but JSON must be UTF-8, so other bytes are replaced.
+// Returns the text of a JSON value. Names may hold any bytes, but JSON must be UTF-8, so bytes that
+// are not UTF-8 are replaced.
 std::string text_of(const json& j) { return j.dump(2, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace

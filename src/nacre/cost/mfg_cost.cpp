@@ -53,7 +53,8 @@ double median_of(std::vector<double> values) {
 }
 
 // Returns the median error of polynomials of this degree on timings that they were not fitted to.
-// The timings are sorted by size and dealt out in turn, so that every fold has all sizes.
+// The timings are sorted by size and dealt out to the folds in turn, so that every fold has all
+// sizes.
 double held_out(const std::vector<MfgTiming>& timings, const MfgSize& scale, int degree) {
   const size_t folds = std::min(kFolds, timings.size());
   if (folds < 2) return std::numeric_limits<double>::quiet_NaN();

@@ -1,6 +1,6 @@
-// The cost of an operation on a message-flow graph (DA1) is a polynomial of at most the third
-// degree in the vertices and the edges of the graph. The model's widths and the device are in its
-// coefficients, so there is one polynomial for each device, operation and layer.
+// MfgCost: the cost of an operation on a message-flow graph (DA1), as a polynomial of at most the
+// third degree in the vertices and the edges of the graph. The model's widths and the device are in
+// its coefficients, so there is one polynomial for each device, operation and layer.
 #pragma once
 
 #include <array>
@@ -22,8 +22,9 @@ struct MfgTiming {
   double seconds = 0;
 };
 
-// MfgCost is such a polynomial. Its coefficients are not negative, so its value is never negative
-// and grows with the graph, also beyond the sizes that it was fitted to.
+// MfgCost is a polynomial that predicts the seconds of an operation. Its coefficients are not
+// negative, so its value is never negative and grows with the graph, also beyond the sizes that it
+// was fitted to.
 class MfgCost {
  public:
   static constexpr int kTerms = 10;  // the terms are 1, n, m, n², nm, m², n³, n²m, nm², m³
@@ -44,7 +45,8 @@ class MfgCost {
   double held_out_error() const { return held_out_error_; }
 
   std::string json() const;
-  // Throws UserError if the text is not a cost.
+  // Returns the cost that the text holds. Throws a UserError that names `where` if the text is not
+  // a cost.
   static MfgCost parse(const std::string& json, const std::string& where);
 
  private:

@@ -32,8 +32,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Scales the coefficients by the median of measured / predicted. Returns false if the coefficients
-// predict nothing for these samples.
+// Scales the coefficients by the median of measured / predicted over the samples. Returns false if
+// the coefficients predict nothing for these samples.
 bool scale_to(const std::vector<Timing>& samples, Coefficients& coefficients) {
   std::vector<double> ratios;
   for (const Timing& s : samples) {
@@ -89,8 +89,8 @@ CostModel CostModel::fitted(const std::vector<Timing>& samples) {
     Coefficients& coefficients = model.kinds_[kind];
     coefficients = pool;
     const bool few = own.size() < 2 * features_in(own);
-    // The coefficients over all samples may be 0 for all features of this kind; then a fit to even
-    // a few samples is better.
+    // The coefficients over all samples may be 0 for all features of this kind, so that they cannot
+    // be scaled. Then a fit to even a few samples is better.
     if (!few || !scale_to(own, coefficients)) coefficients = fit(own);
   }
   return model;

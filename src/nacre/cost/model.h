@@ -1,7 +1,8 @@
-// What the work of a kernel consists of, and how long this machine takes for it (WG9, GT3). The
-// planner describes a kernel by counted features. A cost model predicts the time as the sum of
-// features times coefficients, which are fitted by least squares to kernels that were timed on the
-// machine. This file knows only numbers; counting and search are elsewhere.
+// Defines the features that the work of a kernel consists of, and the cost model, which says how
+// long this machine takes for them (WG9, GT3). The planner describes a kernel by counted features.
+// A cost model predicts the time as the sum of features times coefficients, which are fitted by
+// least squares to kernels that were timed on the machine. This file knows only numbers; counting
+// and search are elsewhere.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@ enum class Feature : uint8_t {
   vector_flops,  // operations of elementwise work
   stream_bytes,  // bytes read or written once, in order
   near_bytes,    // bytes of gathered rows that fit the last-level cache
-  far_bytes,     // bytes of gathered rows that do not fit
+  far_bytes,     // bytes of gathered rows that do not fit the last-level cache
   rows,          // rows of the result (loop overhead)
   edges,         // edges walked (loop overhead)
   tasks,         // number of gTasks started
@@ -41,22 +42,24 @@ struct Timing {
   double seconds = 0;
 };
 
-// Fits coefficients by non-negative least squares on relative errors: minimises Σ (Σ_i c_i·f_i / t
-// − 1)². Features that never occur get 0. Impossible timings (no positive time, a negative amount,
-// NaN) are ignored with a warning, here and below. The result is deterministic. With fewer samples
-// than features there is still a solution, in which some coefficients are 0.
+// Returns coefficients fitted by non-negative least squares on relative errors: they minimise Σ
+// (Σ_i c_i·f_i / t − 1)². Features that never occur get 0. Impossible timings (no positive time, a
+// negative amount, NaN) are ignored with a warning; the functions of CostModel do the same. The
+// result is deterministic. With fewer samples than features there is still a solution, in which
+// some coefficients are 0.
 using Coefficients = std::array<double, kFeatures>;
 Coefficients fit(const std::vector<Timing>& samples);
 
 class CostModel {
  public:
-  // Fits one set of coefficients for each kind, and one over all samples for kinds that do not
-  // occur. If a kind has few samples (less than twice its features), it gets the coefficients over
-  // all samples, scaled to the kind's median ratio.
+  // Fits one set of coefficients for each kind of kernels, and one over all samples for kinds that
+  // do not occur. If a kind has few samples (less than twice its features), it gets the
+  // coefficients over all samples, scaled to the kind's median of measured / predicted.
   static CostModel fitted(const std::vector<Timing>& samples);
   // Makes a model with the same coefficients for every kind.
   static CostModel uniform(const Coefficients& coefficients);
-  // Makes a model from coefficients by kind; those of "" are for all kinds not named.
+  // Makes a model from coefficients by kind. The coefficients of "" are for all kinds that are not
+  // named.
   static CostModel of_kinds(std::map<std::string, Coefficients> kinds);
 
   double predict(const Work& work) const;  // seconds; the model must not be empty
@@ -66,7 +69,7 @@ class CostModel {
   void correct(const std::vector<Timing>& samples);
   // Multiplies the cost of a feature by `factor`, for all kinds of kernels.
   void scale(Feature feature, double factor);
-  // Returns the median of |predicted / measured − 1|; NaN without samples.
+  // Returns the median of |predicted / measured − 1| over the samples; NaN without samples.
   double median_error(const std::vector<Timing>& samples) const;
   bool empty() const { return kinds_.empty(); }
 

@@ -27,10 +27,11 @@ CostModel cpu_model() {
                                       {Feature::steps, 0.5e-6}}));
 }
 
-// Products of whole matrices run on tensor cores. Products inside programs are loops of a group of
-// threads, and few edges do not fill the device with such groups. Typed kernels launch a product
-// for each type. What goes through memory between their parts (sums, rows gathered by pair,
-// products by pair) grows with the products and is part of their rate.
+// Returns the nominal cost model of a GPU. Products of whole matrices run on tensor cores. Products
+// inside programs are loops of a group of threads, and few edges do not fill the device with such
+// groups. Typed kernels launch a product for each type. The bytes that go through memory between
+// their parts (sums, rows gathered by pair, products by pair) grow with the products, so the rate
+// of these products includes them.
 CostModel gpu_model() {
   const Coefficients usual = with({}, {{Feature::constant, 4e-6},
                                        {Feature::flops, 1 / 200e12},
@@ -44,7 +45,7 @@ CostModel gpu_model() {
                                        {Feature::steps, 2e-6}});
   const Coefficients program = with(usual, {{Feature::constant, 60e-6}, {Feature::flops, 1 / 1e12}});
   const auto typed = [&](double rate) { return with(usual, {{Feature::constant, 25e-6}, {Feature::flops, 1 / rate}}); };
-  // Each step of an LSTM waits for the step before it.
+  // The products of an LSTM are slow, because each step waits for the step before it.
   const Coefficients lstm = with(usual, {{Feature::flops, 1 / 10e12}});
   return CostModel::of_kinds({{"", usual},
                               {"gtask", program},
@@ -87,9 +88,10 @@ const NominalProfile& nominal_gpu() {
   return profile;
 }
 
-// A few multiprocessors take more than their share of the memory's rate if the others rest: on an
-// H200, 16, 32 and 64 of 132 gathered 1.15, 2.17 and 3.44 of 3.9 TB/s alone, and four of 24 each a
-// quarter of that rate together.
+// If the other multiprocessors rest, a few multiprocessors get more than their share of the
+// memory's rate: on an H200, 16, 32 and 64 of 132 multiprocessors gathered 1.15, 2.17 and 3.44 of
+// 3.9 TB/s alone. Four parts of 24 multiprocessors that gathered at the same time each reached a
+// quarter of the memory's rate.
 NominalProfile nominal_gpu(const GpuPart& part) {
   NominalProfile profile = nominal_gpu();
   const double all = 1 - std::pow(1 - std::min(part.busy, 1.0), 2.7);

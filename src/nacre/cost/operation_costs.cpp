@@ -54,7 +54,7 @@ OperationCosts OperationCosts::fitted(const std::vector<TimedOperation>& timings
 double held_out_batch_error(const std::vector<TimedOperation>& timings, const std::string& device) {
   constexpr int kFolds = 5;
   std::vector<double> errors;
-  // Only batches that were computed in the plan of the run are predicted; the others were computed
+  // Only batches that were computed in the plan of the run are predicted; all others were computed
   // in plans with another order of the layers.
   std::set<int> planned;
   for (const TimedOperation& t : timings) {

@@ -13,7 +13,7 @@ namespace nacre {
 namespace {
 
 constexpr const char* kModelFormat = "nacre-performance-model";
-// Predictions may leave the range of the learned times by this factor.
+// Predictions may lie outside the range of the learned times by this factor.
 constexpr double kReach = 1000;
 
 constexpr struct {
@@ -43,7 +43,7 @@ std::string step_target_name(StepTarget target) {
 }
 
 double PerformanceModel::counted(std::span<const double> features) const {
-  constexpr double least = 1e-9;  // a graph without edges counts next to nothing
+  constexpr double least = 1e-9;  // a graph without edges has next to no counted work
   return std::max(least, features[counted_column(columns_)]);
 }
 

@@ -26,8 +26,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Returns the path of the profile, whose name has the letters and digits of the machine's name. Of
-// a very long name it has the end, which tells the number of threads.
+// Returns the path of the profile. The name of the file has the letters and digits of the machine's
+// name. If that is very long, the file's name has only its end, which tells the number of threads.
 std::string profile_path(const std::string& folder, const std::string& machine) {
   std::string name;
   for (const char c : machine) {
@@ -68,7 +68,8 @@ std::string processor_name() {
     if (colon == std::string::npos || tidy(line.substr(0, colon)) != "model name") continue;
     if (std::string name = tidy(line.substr(colon + 1)); !name.empty()) return name;
   }
-  // Not every architecture names its processor in /proc/cpuinfo.
+  // Not every architecture names its processor in /proc/cpuinfo. If there is no name, the name of
+  // the architecture takes its place.
   utsname system{};
   return uname(&system) == 0 ? std::string(system.machine) + " processor" : "unknown processor";
 }

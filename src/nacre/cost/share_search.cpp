@@ -21,14 +21,15 @@
 namespace nacre {
 namespace {
 
-// Memory is estimated for shares that were not cut yet, so the search keeps this share free.
+// The search keeps this share of each device's memory free, because it estimates the memory for
+// shares that it has not tried yet.
 constexpr double kSpareMemory = 0.02;
-// Smallest share that is tried, over an equal share.
+// The smallest share that is tried is this many times an equal share.
 constexpr double kSmallestShare = 0.01;
 
 using Shares = std::vector<double>;
 
-// Holds a cut, with the seconds and bytes that it would take.
+// Holds one cut of the graph, with the predicted seconds and the bytes of each part.
 struct Trial {
   Shares shares;
   std::vector<PartLoad> parts;
@@ -37,17 +38,17 @@ struct Trial {
   double seconds = 0;  // seconds of the slowest device
 };
 
-// The time of a device as a line over its share (a + b · share), as far as it is known while the
-// shares of one set of devices are moved.
+// Holds the time of a device as a line over its share (a + b · share), as far as it is known while
+// the shares of one set of devices are moved.
 struct Line {
   double a = 0, b = 0;
   double most = 1;  // largest share that fits the memory
   double share = 0, seconds = 0;
   bool seen = false;
 
-  // Puts the line through the point (`at`, `took`) and the last point before it. If the slope of
-  // that line is far from took / at, the two cuts differ by accident, and the line leads through 0
-  // instead.
+  // Puts the line through the point of the last cut (`at`, `took`) and the one before it. If the
+  // slope of that line is far from took / at, the times of the two cuts differ by accident, and the
+  // line leads through 0 instead.
   void learn(double at, double took) {
     if (at <= 0) return;
     const double slope = seen && std::abs(at - share) > 1e-9 ? (took - seconds) / (at - share) : -1;
@@ -68,8 +69,8 @@ double sum_at(const std::vector<Line>& lines, double time) {
   return sum;
 }
 
-// Returns the shares that add up to 1 at which all devices take equally long, as far as their
-// memory allows; nothing if their memory does not suffice.
+// Returns the shares at which all devices take equally long, as far as their memory allows. They
+// add up to 1. Returns nothing if the memory of the devices does not suffice.
 std::optional<Shares> level(const std::vector<Line>& lines) {
   double room = 0;
   double high = 0;
@@ -84,7 +85,8 @@ std::optional<Shares> level(const std::vector<Line>& lines) {
     const double middle = (low + high) / 2;
     (sum_at(lines, middle) < 1 ? low : high) = middle;
   }
-  // A part of a few vertices is not worth its communication.
+  // A device whose share is less than this gets no part, because a part of a few vertices is not
+  // worth its communication.
   const double least = kSmallestShare / static_cast<double>(lines.size());
   Shares shares;
   for (const Line& line : lines) shares.push_back(line.share_at(high) < least ? 0 : line.share_at(high));
@@ -115,7 +117,7 @@ class Search {
       NACRE_CHECK(share >= 0 && std::isfinite(share), "a first share is negative or not finite");
       sum += share;
     }
-    // A device without a first share is tried all the same.
+    // A device whose first share is 0 is tried, too, with the smallest share.
     const double least = kSmallestShare / static_cast<double>(devices.size());
     for (double& share : first_) share = std::max(sum > 0 ? share / sum : 0, least);
   }
@@ -158,7 +160,8 @@ class Search {
     return trial;
   }
 
-  // Returns the fastest cut for a set of devices in which all parts fit; nothing if there is none.
+  // Returns the fastest cut for the devices that `in` marks in which all parts fit their devices;
+  // nothing if no such cut was found.
   std::optional<Trial> balanced(const std::vector<char>& in) {
     Shares shares(devices_.size(), 0.0);
     double sum = 0;
@@ -193,7 +196,7 @@ class Search {
     }
   }
 
-  // Returns whether no device is much slower than the mean of those in use.
+  // Returns whether no device is much slower than the mean of the devices with a part.
   bool even(const Trial& trial) const {
     double sum = 0;
     int used = 0;
@@ -205,7 +208,7 @@ class Search {
     return trial.seconds <= (1 + options_.balance) * sum / used;
   }
 
-  // Returns whether a cut is better than the best one so far, and keeps it then.
+  // Returns whether a cut is better than the best one so far. If it is, keeps it as the best one.
   bool consider(std::optional<Trial> trial) {
     if (!trial || (best_ && trial->seconds >= (1 - options_.worthwhile) * best_->seconds)) return false;
     best_ = std::move(trial);
@@ -219,20 +222,22 @@ class Search {
     }
   }
 
-  // Returns whether the others could be faster without a device, if they need not communicate at
-  // all.
+  // Returns whether the other devices could be faster without the device `without`, if they did not
+  // need to communicate at all.
   bool hopeful(size_t without) const {
     double rate = 0;
     for (size_t d = 0; d < devices_.size(); ++d) {
       const double seconds = best_->times[d].compute;
       if (d != without && best_->shares[d] > 0 && seconds > 0) rate += best_->shares[d] / seconds;
     }
-    // Large parts may take less time for each vertex than small ones.
+    // A device may take less time for each vertex of a large part than of a small one, at most by
+    // this factor.
     constexpr double gain = 1.1;
     return rate <= 0 || 1 / (gain * rate) < best_->seconds;
   }
 
-  // Tries the best set without one device. Returns whether a smaller set is better.
+  // Tries the devices of the best cut without one of them. Returns whether such a smaller set is
+  // better.
   bool shrink() {
     std::vector<char> used;
     for (size_t d = 0; best_ && d < devices_.size(); ++d) used.push_back(best_->shares[d] > 0 ? 1 : 0);
@@ -288,7 +293,7 @@ class Search {
   const ShareOptions& options_;
   Shares first_;
   std::optional<Trial> best_;
-  std::vector<double> with_;  // for each device, the fastest cut in which it has a part; -1: none
+  std::vector<double> with_;  // for each device, seconds of the fastest cut that uses it; -1: none
   int cuts_ = 0;
 };
 

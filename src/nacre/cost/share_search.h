@@ -1,10 +1,10 @@
-// The search for shares (NU3): which part of the graph each device gets, so that all devices finish
-// a step at the same time.
+// Searches for shares (NU3): which part of the graph each device gets, so that all devices finish a
+// step at the same time.
 //
 // The search knows nothing of graphs. It is given a function that cuts the graph by shares and says
-// what each part is like, and a function that predicts the seconds of a part on a device. It cuts,
-// looks at the predicted times, and moves the shares until the times agree. Communication is part
-// of a device's time. The memory of each device is a hard limit.
+// what each part is like, and a function that predicts the seconds of a part on a device. The
+// search cuts, looks at the predicted times, and moves the shares until the times agree.
+// Communication is part of a device's time. No part may take more than the memory of its device.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ShareDevice {
   double latency_seconds = 0;        // seconds that each peer of a part adds to a step
 };
 
-// A part of the graph, as the cut made it.
+// Describes a part of the graph, as the cut made it.
 struct PartLoad {
   std::vector<double> features;  // what the predictor reads
   int64_t memory_bytes = 0;      // bytes that training takes on the device
@@ -30,20 +30,21 @@ struct PartLoad {
   int peers = 0;                 // number of other parts with which rows are exchanged in a step
 };
 
-// Cuts the graph by shares, which add up to 1. A device of share 0 gets an empty part.
+// CutByShares is a function that cuts the graph by shares, which add up to 1, and returns the
+// parts. A device of share 0 gets an empty part.
 using CutByShares = std::function<std::vector<PartLoad>(std::span<const double> shares)>;
-// Returns the seconds that a device computes for a part in a step.
+// PredictPart is a function that returns the seconds for which a device computes a part in a step.
 using PredictPart = std::function<double(size_t device, const PartLoad& part)>;
 
 struct ShareOptions {
   std::vector<double> first;  // first shares, of any scale; empty: equal shares
   int cuts = 10;              // the most cuts for one set of devices
-  double balance = 0.02;      // the search ends if no device is this much slower than the mean
-  // Devices are only left out if a step of the others is shorter by this share of its time.
+  double balance = 0.02;      // the search ends if no device is slower than the mean by this share
+  // A device is only left out if the step becomes shorter by this share of its time.
   double worthwhile = 0.005;
 };
 
-// Says where the seconds of a step of one part go.
+// Says how many seconds of a step one part computes, and how many it communicates.
 struct PartTime {
   double compute = 0;
   double communicate = 0;
@@ -56,7 +57,7 @@ struct ShareResult {
   std::vector<int64_t> memory_bytes;  // memory of each part
   double step_seconds = 0;            // seconds of the slowest device
   int cuts = 0;                       // number of cuts that were tried
-  // For each device that is left out, a sentence that says why.
+  // The notes have, for each device that is left out, a sentence that says why.
   std::vector<std::string> notes;
 };
 

@@ -41,8 +41,8 @@ class StepClock {
 
   size_t calls() const { return options_.everyone.size(); }
 
-  // Lets a rank go on until it has started the communication `call` or, if that is -1, until its
-  // step ends.
+  // Lets a rank go on until it has started the communication `call`. If `call` is -1, lets it go on
+  // until its step ends.
   void advance(size_t r, int call) {
     Clock& clock = clocks_[r];
     const std::vector<StepAction>& actions = ranks_[r].actions;
@@ -61,7 +61,8 @@ class StepClock {
     NACRE_CHECK(call < 0, "every rank must start the communication that others start");
   }
 
-  // Notes when all ranks that take part have started the communication, and when its bytes arrive.
+  // Computes, for each rank, when all ranks that it waits for have started the communication
+  // `call`, and when its bytes have arrived.
   void meet(size_t call) {
     const std::vector<double>& started = started_[call];
     const double last = *std::max_element(started.begin(), started.end());
@@ -87,7 +88,8 @@ class StepClock {
   const std::vector<RankStep>& ranks_;
   const ClockOptions& options_;
   std::vector<Clock> clocks_;
-  // Times in seconds, by the number of the communication and then by rank.
+  // These are times in seconds, by the number of the communication and then by rank: when the rank
+  // started it, when all ranks it waits for had started it, and when its bytes had arrived.
   std::vector<std::vector<double>> started_, met_, arrived_;
 };
 

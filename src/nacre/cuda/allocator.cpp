@@ -28,14 +28,16 @@ Allocator::~Allocator() {
     const Current current(context_);
     for (const auto& [memory, bytes] : live_) cudaFree(memory);
   } catch (const std::exception&) {
-    // The driver is already gone, and the memory with it.
+    // The calls throw if the process ends and the driver is already gone. The memory is gone with
+    // the driver.
     return;
   }
 }
 
 void* Allocator::allocate(int64_t bytes) {
   NACRE_CHECK(bytes >= 0, "the number of bytes to allocate is negative");
-  // No device has as much memory. Sums of larger numbers could overflow.
+  // No device has this much memory. Larger numbers are refused here, because sums of them could
+  // overflow.
   if (bytes > int64_t{1} << 56) refuse(bytes);
   const int64_t block = block_bytes(bytes);
   const std::lock_guard lock(mutex_);

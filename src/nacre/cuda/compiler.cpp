@@ -55,8 +55,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void compile(int arch) {
-    // Compute capability 9.0 has products of four warps only in its own instruction set (sm_90a),
-    // which runs on no other device.
+    // On compute capability 9.0, products of four warps need the instruction set sm_90a. Code for
+    // sm_90a runs on no other compute capability.
     const std::string target = "--gpu-architecture=sm_" + std::to_string(arch) + (arch == 90 ? "a" : "");
     const std::array options = {target.c_str(), "-std=c++17", "--fmad=true", "--generate-line-info"};
     const nvrtcResult result = nvrtc().compile(program_, static_cast<int>(options.size()), options.data());

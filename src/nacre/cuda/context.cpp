@@ -134,7 +134,8 @@ Context::~Context() {
       cudaStreamDestroy(stream);
     }
   } catch (const std::exception&) {
-    // The driver is already gone: the process ends.
+    // The calls throw if the process ends and the driver is already gone. Nothing is left to
+    // destroy.
     return;
   }
   if (green_ != nullptr) close_green();
@@ -152,7 +153,8 @@ Recording::Recording(const Context& context) : context_(context), stream_(nullpt
 }
 
 Recording::~Recording() {
-  // A destructor cannot report an error. The recording is dropped in any case.
+  // A destructor cannot report an error, so errors are ignored. The recording is dropped in any
+  // case.
   if (recording_of_this_thread == this) {
     recording_of_this_thread = nullptr;
     cudaGraph_t graph = nullptr;

@@ -35,8 +35,8 @@ class Context {
   // thread records launches of this context; the second stream of the context if the thread queues
   // work beside (set_beside()); otherwise the stream of the context.
   cudaStream_t stream() const;
-  // Says whether the calling thread queues its work on the second stream from now on. A thread does
-  // so for one context at a time.
+  // Sets whether the calling thread queues its work on the second stream from now on. A thread can
+  // do so for one context at a time.
   void set_beside(bool beside) const;
   cudaStream_t copy_stream() const { return copy_stream_; }
   bool is_virtual() const { return green_ != nullptr; }
@@ -44,16 +44,17 @@ class Context {
   // from threads of other devices use it, because a green context belongs to one thread at a time.
   CUcontext primary() const { return primary_; }
 
-  // Events are reused, because creating and destroying one takes locks of the driver on which the
-  // copies of other threads wait. The context must be current. Whoever waits for an event waits for
-  // the work that was recorded when the wait began.
+  // take_event() returns an event, and give_event() takes it back, to be reused. Creating and
+  // destroying an event takes locks of the driver on which the copies of other threads wait. The
+  // context must be current in take_event(). A wait for an event is for the work that was recorded
+  // when the wait began, so a reused event does no harm.
   cudaEvent_t take_event(bool timed);
   void give_event(cudaEvent_t event, bool timed);
 
  private:
   friend class Current;
   friend class Recording;
-  // The context must be current.
+  // Returns a new stream of the context, which must be current.
   cudaStream_t make_stream(int priority = 0) const;
   void make_streams();
   void open_green(int multiprocessors);

@@ -151,7 +151,7 @@ void CudaDevice::release_pinned(void* memory) {
 void CudaDevice::upload(void* to, const void* from, int64_t bytes) {
   forbid_in_capture("upload");
   const Current current(*context_);
-  // From pageable memory, the call returns when the bytes are in a buffer of the driver.
+  // If the memory is pageable, the call returns when the bytes are in a buffer of the driver.
   copy_bytes(to, from, bytes, cudaMemcpyHostToDevice);
 }
 
@@ -239,7 +239,7 @@ void CudaDevice::begin_capture() {
   forbid_in_capture("begin_capture");
   const Current current(*context_);
   auto recording = std::make_unique<Recording>(*context_);
-  static_cast<void>(recording.release());  // end_capture() finds it by the calling thread
+  static_cast<void>(recording.release());  // end_capture() finds the recording of its thread
 }
 
 LaunchGraph CudaDevice::end_capture() {
@@ -288,7 +288,7 @@ double CudaDevice::elapsed(const DeviceEvent& from, const DeviceEvent& to) {
 
 bool CudaDevice::reaches(const Device& other) {
   const int peer = static_cast<const CudaDevice&>(other).context_->index();
-  // All contexts of one GPU share its memory.
+  // All contexts of one GPU share its memory, so there is no access to give.
   if (peer == context_->index()) return true;
   int can = 0;
   NACRE_CUDA(cudaDeviceCanAccessPeer(&can, context_->index(), peer));

@@ -52,7 +52,8 @@ Stored stored_c(const GemmShape& s) { return {s.m, s.n, s.ldc, s.stride_c}; }
 
 int64_t elements(const Stored& x, int64_t batch) { return (batch - 1) * x.stride + (x.rows - 1) * x.ld + x.columns; }
 
-// The rows of the engine are columns for the library.
+// Returns the description of a matrix for the library, which stores matrices by columns: a row of
+// the engine is a column for the library.
 BlasLtOwner<cublasLtMatrixLayout_t> layout(const Stored& x, cudaDataType type, int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
   NACRE_CUDA(
@@ -125,7 +126,8 @@ Gemm::~Gemm() {
     plans_.clear();
     library_.reset();
   } catch (const std::exception&) {
-    // The driver is already gone, and with it the device memory of the library.
+    // The calls throw if the process ends and the driver is already gone, and with it the device
+    // memory of the library.
     static_cast<void>(library_.release());
   }
 }
@@ -211,7 +213,7 @@ std::unique_ptr<Gemm::Plan> Gemm::make(const GemmShape& shape) {
   cublasLtMatmulDesc_t desc = nullptr;
   NACRE_CUDA(blaslt().desc_create(&desc, compute, CUDA_R_32F));
   plan->desc.reset(desc);
-  // The first operand of the library is b.
+  // The library computes bᵀ · aᵀ, so its first operand is b (gemm.h).
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(shape.epilogue));
@@ -252,7 +254,8 @@ std::vector<Gemm::Algorithm> Gemm::candidates(const Plan& plan, const Alignment&
 }
 
 void Gemm::choose(Plan& plan, int among, int64_t workspace) {
-  // The library looks at the address of the bias when it chooses an algorithm.
+  // The library looks at the address of the bias when it chooses an algorithm, so there must be
+  // memory for a bias.
   const Temporary bias(allocator_, has_bias(plan.shape) ? plan.shape.n * 4 : 0);
   const auto ask = [&] {
     if (has_bias(plan.shape) && !plan.own_epilogue) {
@@ -285,8 +288,8 @@ void Gemm::tune(Plan& plan, const std::vector<Algorithm>& among, const void* bia
     const Temporary b(allocator_, b_bytes);
     const Temporary c(allocator_, c_bytes);
     const Temporary workspace(allocator_, workspace_bytes);
-    // As f32 and as bf16 these bytes are 0.0115. Zeros would draw less power than other numbers and
-    // so run at higher clocks.
+    // Operands of these bytes have the value 0.0115, as f32 and as bf16. Zeros would draw less
+    // power than other numbers, so that the GPU would run at a higher clock than in training.
     constexpr int kSomeNumber = 0x3c;
     NACRE_CUDA(cudaMemsetAsync(a.get(), kSomeNumber, static_cast<size_t>(a_bytes), context_.stream()));
     NACRE_CUDA(cudaMemsetAsync(b.get(), kSomeNumber, static_cast<size_t>(b_bytes), context_.stream()));
@@ -304,7 +307,8 @@ void Gemm::tune(Plan& plan, const std::vector<Algorithm>& among, const void* bia
     // stays.
     return;
   }
-  // The operands can take most of the memory, which the arena of the plan needs next.
+  // Gives the memory of the operands back to the driver. It can be most of the memory of the
+  // device, and the arena of the plan needs it next.
   allocator_.trim();
 }
 
@@ -321,7 +325,7 @@ double Gemm::time(Plan& plan, const Algorithm& algorithm, const GemmArgs& args, 
   const Event start(made, destroy);
   NACRE_CUDA(cudaEventCreate(&made));
   const Event end(made, destroy);
-  // A candidate that fails is left out. The first run also loads its code.
+  // This first run loads the code of the candidate. A candidate that fails is left out.
   if (multiply(plan, algorithm, args, workspace) != CUBLAS_STATUS_SUCCESS)
     return std::numeric_limits<double>::infinity();
   Recording recording(context_);

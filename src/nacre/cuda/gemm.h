@@ -44,8 +44,8 @@ class Gemm {
     bool tuned = false;
     bool empty = false;         // k is 0 or there are no elements, so there is no product
     bool own_epilogue = false;  // finish() does what follows the product, not the library
-    // The library needs a bias of the type of the result. The engine's bias is always f32, so it is
-    // converted into this memory before every product.
+    // The library needs a bias of the type of the result. The engine's bias is always f32. If the
+    // result is bf16, the bias is converted into this memory before every product.
     std::unique_ptr<Temporary> narrow_bias;
     BlasLtOwner<cublasLtMatmulDesc_t> desc;
     BlasLtOwner<cublasLtMatrixLayout_t> a, b, c;
@@ -71,8 +71,8 @@ class Gemm {
   std::map<int, std::unique_ptr<Plan>> plans_;  // plans by their handle
   std::map<std::string, int> handles_;          // handles by the shape of the product
   int next_handle_ = 0;
-  // The choices of the library for rounded shapes. Asking it for every shape takes longer than a
-  // small product.
+  // The choices of the library for rounded shapes, by shape. To ask the library for every shape
+  // would take longer than a small product.
   std::map<std::string, std::optional<Algorithm>> choices_;
 };
 

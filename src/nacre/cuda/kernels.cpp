@@ -11,7 +11,8 @@ Kernels::~Kernels() {
     const Current current(context_);
     for (const auto& [bytes, image] : images_) driver().library_unload(image.library);
   } catch (const std::exception&) {
-    // The driver is already gone, and the images with it.
+    // The calls throw if the process ends and the driver is already gone. The images are gone with
+    // the driver.
     return;
   }
 }
@@ -34,7 +35,7 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   entry->name = function;
   const CUresult result = driver().library_kernel(&entry->kernel, found->second.library, function.c_str());
   NACRE_CHECK(result == CUDA_SUCCESS, "the image has no kernel " + function + ": " + describe(result));
-  // Without this call, a kernel would be loaded at its first launch, which may be inside a
+  // Loads the kernel now. Otherwise it would be loaded at its first launch, which may be inside a
   // recording.
   CUfunction loaded = nullptr;
   NACRE_CUDA(driver().kernel_function(&loaded, entry->kernel));
@@ -45,8 +46,9 @@ DeviceFunction Kernels::load(const std::string& image, const std::string& functi
   return functions.emplace(function, std::move(entry)).first->second.get();
 }
 
-// A block gets more than 48 KiB of shared memory only on request. If no request is needed,
-// the mutex is not locked, so a launch does not wait while another thread loads an image.
+// Allows blocks of the function `bytes` bytes of shared memory; a block gets more than 48 KiB only
+// on request. If no request is needed, the mutex is not locked, so a launch does not wait while
+// another thread loads an image.
 void Kernels::allow_shared(Function& function, int64_t bytes) const {
   if (bytes <= function.dynamic_limit) return;
   const std::lock_guard lock(mutex_);

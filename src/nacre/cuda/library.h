@@ -8,9 +8,9 @@ namespace nacre::cuda {
 
 class Library {
  public:
-  // `file` is the name with the major version, for example "libnvrtc.so.13". It is searched for
-  // where the dynamic loader looks, then in CUDA_HOME, CUDA_PATH and the usual folder of the
-  // toolkit. Throws UserError if it is not found.
+  // Opens the library `file`, a name with the major version, for example "libnvrtc.so.13". The
+  // library is searched for where the dynamic loader looks, then in CUDA_HOME, CUDA_PATH and the
+  // usual folder of the toolkit. Throws UserError if it is not found.
   explicit Library(const std::string& file);
 
   // Sets `function` to the function of this name. Throws InternalError if the library has none.

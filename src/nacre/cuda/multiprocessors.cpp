@@ -63,8 +63,8 @@ int free_multiprocessors(const Division& division) {
   return all.multiprocessors();
 }
 
-// Divides a device of which nothing is in use: into the smallest groups, unless one group of the
-// wanted size is a better fit.
+// Returns a division of a device of which nothing is in use. The groups have the smallest size,
+// unless one group of the wanted size is a better fit.
 Division divide_for(int device, int wanted) {
   Division small = divide(device, kSmallestGroup);
   const int joined = choose(small, wanted).multiprocessors();

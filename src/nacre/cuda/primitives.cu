@@ -37,7 +37,8 @@ __device__ float read(const __nv_bfloat16* c, int64_t i) { return __bfloat162flo
 __device__ void write(float* c, int64_t i, float value) { c[i] = value; }
 __device__ void write(__nv_bfloat16* c, int64_t i, float value) { c[i] = __float2bfloat16(value); }
 
-// A block is a tile of threads: columns side by side, several rows.
+// Computes what FinishProduct describes. The threads of a block form a tile of rows and columns:
+// threads with neighbouring threadIdx.x have neighbouring columns, and threadIdx.y counts rows.
 template <class Element>
 __global__ void finish(FinishProduct work) {
   auto* c = static_cast<Element*>(work.c);

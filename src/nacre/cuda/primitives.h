@@ -14,8 +14,9 @@ struct TemporaryMemory {
   size_t bytes = 0;
 };
 
-// Buffers of a stable sort by the low `bits` bits of the keys. The sort moves the data between the
-// two buffers of each pair; `in_first` says whether the result is in the first ones.
+// Buffers of a stable sort by the low `bits` bits of the keys. keys and values have two buffers
+// each, between which the sort moves the data. `in_first` says whether the result is in keys[0] and
+// values[0].
 template <class Key>
 struct SortBuffers {
   Key* keys[2];
@@ -30,8 +31,8 @@ cudaError_t sort_pairs(TemporaryMemory& temporary, SortBuffers<uint64_t>& buffer
 // Computes out[i] = Σ in[0 … i] for n values.
 cudaError_t inclusive_sum(TemporaryMemory& temporary, const uint32_t* in, int64_t* out, int64_t n, cudaStream_t stream);
 
-// Writes the positions of the flags that are not 0 in ascending order, and their number to *count
-// in device memory.
+// Writes the positions of the flags that are not 0 to `out`, in ascending order, and the number of
+// these positions to *count in device memory.
 cudaError_t positions_of(TemporaryMemory& temporary, const uint8_t* flags, uint32_t* out, int64_t* count, int64_t n,
                          cudaStream_t stream);
 

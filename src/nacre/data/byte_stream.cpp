@@ -69,7 +69,7 @@ class InflateStream final : public ByteStream {
   }
 
  private:
-  // Returns the position up to which the input was understood.
+  // Returns the place up to which the input has been decompressed, as messages name it.
   std::string place() const {
     return where_ + " at byte " + std::to_string(end_ - static_cast<int64_t>(input_.size()));
   }

@@ -1,5 +1,5 @@
-// Streams of bytes that arrive in order, whatever wraps them. A stream borrows its input, so the
-// owner of the input must outlive the stream.
+// Streams of bytes that are read in order, whether or not the input is compressed. A stream borrows
+// its input, so the owner of the input must outlive the stream.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ enum class Wrapping {
   deflate,  // one raw deflate stream that fills the input exactly (a ZIP member)
   gzip,     // one or more gzip members; zero padding may follow
 };
-// Unwraps `input`. `first` is the position of the input in the file, for messages.
+// Returns a stream of the bytes that `input` holds in compressed form. `first` is the position of
+// the input in the file, for messages.
 std::unique_ptr<ByteStream> inflate_stream(std::span<const std::byte> input, Wrapping wrapping, std::string where,
                                            int64_t first = 0);
 
@@ -36,8 +37,8 @@ struct Expected {
   int64_t size;    // exact number of bytes that the inner stream must give
   uint32_t crc32;  // checksum of those bytes
 };
-// Passes on the bytes of `inner` and checks them against `expected` when the last byte is handed
-// out. Never reads past that byte.
+// Returns a stream that passes on the bytes of `inner` and checks them against `expected` when it
+// hands out the last byte. The stream never reads past that byte.
 std::unique_ptr<ByteStream> checked_stream(std::unique_ptr<ByteStream> inner, Expected expected, std::string where);
 
 }  // namespace nacre

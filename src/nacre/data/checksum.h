@@ -14,11 +14,11 @@ namespace nacre {
 
 uint64_t checksum64(const void* data, int64_t bytes);
 
-// Computes the same checksum for bytes that arrive piece by piece.
+// Computes what checksum64() computes, for bytes that arrive piece by piece.
 class Checksum64 {
  public:
   void update(const void* data, int64_t bytes);
-  // Returns the checksum of everything so far.
+  // Returns the checksum of all bytes so far.
   uint64_t value() const;
   int64_t bytes() const { return bytes_; }
 

@@ -62,8 +62,8 @@ static uint64_t fingerprint_of(const Dataset& d, uint64_t features) {
   h = mix_key(mix_key(h, features), hash_if_defined(d.targets));
   h = mix_key(h, hash(d.labels));
   for (const Array<NodeId>* part : {&d.splits.train, &d.splits.val, &d.splits.test}) h = mix_key(h, hash(*part));
-  // These parts are mixed in only if they exist, so that a set without them has one fingerprint,
-  // whatever it was read from.
+  // Kinds and held-out edges are mixed in only if they exist, so that a set without them has the
+  // same fingerprint, whatever file it was read from.
   if (!d.node_types.empty()) h = mix_key(h, hash_kinds(d));
   if (d.val_edges.size() > 0) h = mix_key(h, hash(d.val_edges));
   // The complement tells test edges apart from validation edges.

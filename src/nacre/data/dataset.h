@@ -55,7 +55,7 @@ struct Dataset {
   // The relation of each edge type; empty if edge types have no names.
   std::vector<Relation> relations;
   // Features of each kind: f32 [vertices of the kind, F_k], undefined for kinds without features.
-  // The vector is empty if there are fewer than two kinds; their features are in `features`. If the
+  // If there are fewer than two kinds, the vector is empty, and `features` has the features. If the
   // vector is not empty, `features` is undefined.
   std::vector<Tensor> type_features;
   HeldOutEdges val_edges;

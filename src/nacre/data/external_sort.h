@@ -12,8 +12,8 @@
 
 namespace nacre {
 
-// The destination is in the high half and the source in the low half, so edges sorted by key are a
-// graph grouped by destination.
+// The key of an edge has the destination in its high half and the source in its low half, so edges
+// sorted by key are a graph grouped by destination.
 inline uint64_t edge_key(NodeId src, NodeId dst) { return static_cast<uint64_t>(dst) << 32 | src; }
 inline NodeId src_of(uint64_t key) { return static_cast<NodeId>(key); }
 inline NodeId dst_of(uint64_t key) { return static_cast<NodeId>(key >> 32); }
@@ -25,10 +25,11 @@ struct RichEdge {
   uint64_t key;
   float weight;
   uint16_t type;
-  uint16_t reversed;  // 1 if the edge is not in the source but the reverse of an edge that is
+  uint16_t reversed;  // 1 if the edge was added as the reverse of an edge of the source
 };
 
-// Sorts stably and in parallel. `scratch` has room for `count` edges.
+// Sorts the `count` edges of `edges` by their keys, stably and in parallel. `scratch` has room for
+// as many edges.
 template <class Edge>
 void sort_by_key(Edge* edges, Edge* scratch, int64_t count);
 
@@ -42,8 +43,8 @@ struct SortedRun {
 template <class Edge>
 class ExternalSort {
  public:
-  // Keeps at most `capacity` edges in memory. It takes twice their memory, because sorting needs
-  // scratch space of the same size.
+  // Keeps at most `capacity` edges in memory, and scratch space of the same size for sorting. The
+  // runs are written to the file `path`.
   ExternalSort(std::string path, int64_t capacity);
   ~ExternalSort();
   ExternalSort(const ExternalSort&) = delete;
@@ -53,11 +54,11 @@ class ExternalSort {
   int64_t held() const { return held_; }
   // Returns room for `count` further edges, which the caller fills. `count` is at most room().
   Edge* take(int64_t count);
-  // Sorts the edges held in memory and appends them to the file as a run.
+  // Sorts the edges held in memory, appends them to the file as a run, and returns the run.
   SortedRun spill();
   // Adopts a run that an earlier process wrote. To be called before any other function. Returns
-  // false if the file does not hold the whole run; this run and all later ones are written again
-  // then.
+  // false if the file does not hold the whole run; the caller must then add the edges of this run
+  // and of all later ones again.
   bool adopt(const SortedRun& run);
   // Says that there are no more edges. The edges held in memory become the last run, which stays in
   // memory.
@@ -76,8 +77,8 @@ class ExternalSort {
     int64_t count = 0;
   };
   std::vector<Range> ranges(int64_t about, int64_t widest, uint64_t end) const;
-  // Reads the edges of a range, sorted by key, those with equal keys in the order they came.
-  // Several threads may call this at once.
+  // Reads the edges of a range, sorted by key; edges with equal keys are in the order in which they
+  // were added. Several threads may call this function at once.
   void read(const Range& range, std::vector<Edge>& edges, std::vector<Edge>& scratch) const;
 
  private:

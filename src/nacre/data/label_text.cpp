@@ -40,7 +40,7 @@ bool names_label(const std::string& text) {
   return one_of(text, {"label", "labels", "class", "y", "target", "category"});
 }
 
-// Parses a whole number, which may also be written as 3.0.
+// Parses a whole number, which may also be written as 3.0. Returns false for any other text.
 bool class_number(const std::string& text, int64_t& value) {
   if (parse_whole(text, value)) return true;
   float real = 0;
@@ -61,9 +61,9 @@ bool is_number(const std::string& text) {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-// Returns whether lines of two columns are nodes and classes: the header says so, or nodes are
-// words, or no node is named twice. Columns of 0 and 1 with a line for every node are 0/1 targets
-// instead.
+// Returns whether `lines` have two columns that are nodes and classes: there is a header that says
+// so, or the nodes of `data` have names, or no text occurs twice in the first column. But two
+// columns of 0 and 1 with a line for every node are 0/1 targets.
 bool is_node_list(const std::vector<Line>& lines, bool header, const Dataset& data) {
   if (lines.empty() || lines[0].fields.size() != 2) return false;
   if (header) return true;

@@ -93,8 +93,8 @@ Dataset load_place(const std::string& path, const LoadOptions& options) {
   return data;
 }
 
-// Returns a warning if the classes look wrong: labels such as 0, 1, 2 and one stray 50,000 give
-// 50,001 classes, and labels that are ids give one class per node.
+// Returns a warning if the classes look wrong, otherwise an empty text. Labels such as 0, 1, 2 and
+// one stray 50,000 give 50,001 classes, and labels that are ids give one class per node.
 std::string doubtful_classes(const Dataset& data) {
   if (data.labels.empty() || data.num_classes < 1) return "";
   std::vector<bool> seen(data.num_classes, false);
@@ -134,7 +134,7 @@ void drop_weights(Dataset& data) {
   data.notes.emplace_back("the weights of the edges are ignored");
 }
 
-// Reports a bad request before anything is read.
+// Throws UserError for options that cannot be followed, before anything is read.
 void check_options(const LoadOptions& options) {
   if (options.num_nodes < 0) throw UserError("--num-nodes", "is negative", "leave it out or give the number of nodes");
   if (options.split.empty()) return;

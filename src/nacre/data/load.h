@@ -12,16 +12,17 @@ struct LoadOptions {
   // NAME or NAME:VARIANT of formats/format.h. If empty, the format is recognised from the
   // content.
   std::string format;
-  // Optional files beside an edge list, or for parts that another data set lacks. Empty means none.
-  // Text may be gzipped.
+  // The next three members name optional files, for an edge list or for parts that another data set
+  // lacks. An empty name means that there is no such file. Text may be gzipped.
   //
-  // .npy, .npz (key x, or its only array) or CSV with one row per node; or one of the words
-  // learned, degree and onehot (made_features.h), which replace the features of the set.
+  // Features: .npy, .npz (key x, or its only array) or CSV with one row per node; or one of the
+  // words learned, degree and onehot (made_features.h), which replace the features of the set.
   std::string features_file;
-  // .npy, .npz (key y, or its only array) or text: one class per line, 0/1 columns, or lines of
-  // node and class.
+  // Labels: .npy, .npz (key y, or its only array) or text with one class per line, 0/1 columns, or
+  // lines of node and class.
   std::string labels_file;
-  // .npz with train_idx, val_idx and test_idx, or text with train, val, test or none in each line.
+  // Splits: .npz with train_idx, val_idx and test_idx, or text with train, val, test or none in
+  // each line.
   std::string splits_file;
   int64_t num_nodes = 0;             // edge lists only; 0 means the largest id + 1
   bool undirected = false;           // add the reverse of every edge
@@ -39,8 +40,8 @@ struct LoadOptions {
 // name the file, and the offset or line if known.
 Dataset load_dataset(const std::string& spec, const LoadOptions& options);
 
-// Applies those `options` to a data set that do not say how files are read: node files, splits,
-// edges in reverse, features that are made. `spec` names the data set in messages.
+// Returns `data` after applying the options that do not say how its files are read: node files,
+// splits, reversed edges, features that are made. `spec` names the data set in messages.
 Dataset complete_dataset(Dataset data, const std::string& spec, const LoadOptions& options);
 
 }  // namespace nacre

@@ -31,8 +31,8 @@ struct Descriptor {
   }
 };
 
-// The files that are mapped now, for a signal handler to read. Files that find no free place are
-// not guarded.
+// The files that are mapped now, for a signal handler to read. If all places are taken, further
+// files are not guarded.
 struct MappedRange {
   std::atomic<const char*> begin{nullptr};  // null if this place is free
   std::atomic<size_t> bytes{0};

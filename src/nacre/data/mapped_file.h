@@ -13,7 +13,7 @@ namespace nacre {
 
 class MappedFile {
  public:
-  // Throws UserError if the path cannot be read or is not a regular file.
+  // Maps the file at `path`. Throws UserError if it cannot be read or is not a regular file.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
   // Returns a MappedFile that holds a copy of these bytes instead of a mapping, so that readers of
   // files can read from memory. Messages show `name` where they would show the path.
@@ -26,7 +26,8 @@ class MappedFile {
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_)}; }
   int64_t size() const { return size_; }
-  // Keeps the bytes alive. For tensors, which need a pointer that they could write through.
+  // Returns the owner of the bytes, which keeps them alive. It is for tensors, which need a pointer
+  // that they could write through.
   const std::shared_ptr<void>& memory() const { return memory_; }
   bool starts_with(std::string_view magic) const;
 

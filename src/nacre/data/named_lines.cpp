@@ -15,7 +15,8 @@ bool is_text_line(std::string_view line) {
   return p != end && !is_comment(p, end);
 }
 
-// Reads a quoted field. `at` is just behind its first quote, and ends just behind its last quote.
+// Returns the text of a quoted field. `at` is the position just behind the first quote, and becomes
+// the position just behind the last quote.
 std::string quoted(std::string_view line, size_t& at, const std::string& file, int64_t number) {
   std::string field;
   for (; at < line.size(); ++at) {

@@ -14,7 +14,8 @@ std::string_view float_name(Element element);  // returns "f32", "bf16" or "f16"
 Element parse_float(std::string_view name);    // throws UserError naming --feature-dtype
 
 float widen(Element element, uint16_t bits);
-// Rounds to the nearest value, ties to even. Values beyond the range of f16 become infinite.
+// Returns the number of type `element` that is nearest to `value`; of two that are equally near,
+// the one whose last bit is 0. Values beyond the range of f16 become infinite.
 uint16_t narrow(Element element, float value);
 
 // Widens `count` elements to f32 in parallel.

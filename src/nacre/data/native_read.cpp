@@ -166,7 +166,8 @@ class Reader {
     damaged("section '" + std::string(name) + "' has a wrong type");
   }
 
-  // Computes the checksum piece by piece, so that a file larger than memory does not fill it.
+  // Returns the checksum of the bytes of a section. It is computed piece by piece, so that a file
+  // larger than memory does not fill the memory.
   uint64_t checksum_of(const SectionEntry& entry) const {
     constexpr int64_t piece = 64 << 20;
     Checksum64 sum;

@@ -22,17 +22,17 @@ constexpr int64_t kMaxClasses = 1'000'000;
 
 int64_t largest_id(const EdgeList& edges);  // -1 if there are no edges
 
-// Does what build_graph() does, for edges from a file: an error says which edge names a missing
-// node.
+// Returns what build_graph() returns for these edges. If an edge names a missing node, the error
+// says which edge of `where` it is.
 Graph graph_from(EdgeList edges, const std::string& where);
 
 // Returns whether there may be this many vertices: their number is in proportion to `evidence`
 // (edges or rows read), or small. Damaged or hashed ids give numbers out of all proportion.
 bool is_plausible_vertex_count(int64_t num_nodes, int64_t evidence);
 
-// Memory grows with the largest id. Refuses a number of vertices that is out of all proportion to
-// `evidence` (edges or rows read), as a damaged or hashed id would give. Not to be called if the
-// user stated the number.
+// Throws UserError if a number of vertices is out of all proportion to `evidence` (edges or rows
+// read), as a damaged or hashed id would give, because memory grows with the number of vertices.
+// Not to be called if the user stated the number.
 void check_vertex_count(int64_t num_nodes, int64_t evidence, const std::string& where);
 
 Tensor features_from(NpyReader array);

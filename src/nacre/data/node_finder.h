@@ -17,8 +17,8 @@ class NodeFinder {
   bool by_name() const { return !data_.node_names.empty(); }
   // Returns the number of the node, or -1 if there is none.
   int64_t find(const std::string& name) const;
-  // Returns the number of the node that line `line` of `file` names. A number that is not a node is
-  // refused (UserError). A name may belong to no edge: it is counted as unknown and gives -1.
+  // Returns the number of the node that line `line` of `file` names. Throws UserError for a number
+  // that is not a node. A name that no edge mentions is counted as unknown and gives -1.
   int64_t find_at(const std::string& name, const std::string& file, int64_t line);
   // Adds a note to `data` that says which names were not found; `what` says what the file holds,
   // for example "labels". Throws UserError if none of the `lines` names was found.

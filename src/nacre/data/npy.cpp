@@ -41,7 +41,7 @@ struct Tag {
   using Type = T;
 };
 
-// Calls fn(Tag<T>) with the C++ type of a stored element.
+// Calls fn(Tag<T>()), where T is the C++ type of a stored element of type `type`.
 template <class Fn>
 void with_type(const NpyType& type, const Fn& fn) {
   const int code = type.kind * 16 + type.size;
@@ -224,7 +224,7 @@ void NpyReader::stream_i64(NanAs nan, FunctionRef<void(int64_t, std::span<const 
   stream_as<int64_t>(ToInteger{nan, where_}, sink);
 }
 
-// Converts in parallel elements that lie in memory in the wanted order.
+// Converts all elements of the mapped file to f32, in parallel and in storage order.
 void NpyReader::convert_mapped(float* to) const {
   const auto* from = reinterpret_cast<const unsigned char*>(file_->bytes().data()) + header_.data_offset;
   with_type(header_.type, [&](auto tag) {

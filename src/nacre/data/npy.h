@@ -27,7 +27,8 @@ class NpyReader {
 
   // Reads a whole file without a header. Its size must match the shape.
   static NpyReader headerless(const std::shared_ptr<const MappedFile>& file, const NpyType& type, const Shape& shape);
-  // Reads elements that are described elsewhere: `stream` gives header.data_bytes() bytes.
+  // Reads elements that have no header of their own: `header` describes them, and `stream` gives
+  // header.data_bytes() bytes.
   NpyReader(NpyHeader header, std::unique_ptr<ByteStream> stream, std::string where, std::shared_ptr<const void> owner);
 
   const NpyHeader& header() const { return header_; }

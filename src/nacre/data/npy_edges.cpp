@@ -26,8 +26,8 @@ NodeId to_node_id(int64_t value, int64_t position, const std::string& where) {
                              (value < 0 ? " is negative" : " is beyond the largest possible, 4,294,967,294"));
 }
 
-// The storage order decides how the halves of the pairs come: all sources first, or sources and
-// destinations in turn.
+// Reads the elements in storage order. Depending on the layout, all sources come first, or sources
+// and destinations come in turn.
 EdgeList pairs_from(NpyReader array, PairLayout layout, std::vector<std::string>& notes) {
   EdgeList edges;
   const Shape& shape = array.shape();

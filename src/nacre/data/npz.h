@@ -39,7 +39,7 @@ class NpzFile {
   // name.
   std::vector<std::string> keys() const;
   std::string key_list() const;  // returns for example "edge_index, x, y"
-  // Throws UserError that lists the keys if `key` is missing.
+  // Opens the array `key`. Throws UserError that lists the keys if `key` is missing.
   NpyReader open(const std::string& key) const;
   // Returns the bytes of a member, including its header.
   std::unique_ptr<ByteStream> bytes(const std::string& key) const;

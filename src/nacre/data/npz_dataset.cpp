@@ -203,7 +203,7 @@ std::string NpzFile::text(const std::string& key) const {
     throw UserError(name() + "[" + key + "] at byte 0", "is not a short string");
   std::string bytes(static_cast<size_t>(entry->size), '\0');
   archive_.open(*entry)->read(bytes.data(), entry->size);
-  const size_t header = bytes.find('\n');  // the line break that ends every header of this size
+  const size_t header = bytes.find('\n');  // short headers have a line break only at their end
   if (!bytes.starts_with("\x93NUMPY") || header == std::string::npos)
     throw UserError(name() + "[" + key + "] at byte 0", "is not a short string");
   bytes.erase(0, header + 1);
@@ -244,7 +244,8 @@ Dataset read_npz(const std::shared_ptr<const MappedFile>& file, const LoadOption
   EdgeList edges = read_edges(npz, data.notes);
   edges.num_nodes =
       vertex_count(npz, {static_cast<int64_t>(edges.src.size()), [&] { return largest_id(edges); }}, options);
-  // The last relations may have no edges.
+  // The number of edge types comes from the names of the relations, because the last relations may
+  // have no edges.
   if (npz.has("relation_name"))
     edges.num_types = std::max(edges.num_types, static_cast<int>(npz.words("relation_name").size()));
   data.graph = graph_from(std::move(edges), npz.name());

@@ -26,8 +26,8 @@ std::string npy_header(std::string_view descr, const Shape& shape) {
   return header + text;
 }
 
-// The extra field of a local header holds the uncompressed and compressed sizes; that of a central
-// header also holds the offset.
+// Returns the local or the central header of a member. The extra field of a local header holds the
+// uncompressed and compressed sizes; that of a central header also holds the offset.
 std::string NpzWriter::header_of(const Member& m, bool central) {
   std::string h;
   put(h, central ? 0x02014b50 : 0x04034b50, 4);

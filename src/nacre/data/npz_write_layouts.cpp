@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder whose content is written beside its place and moved there at the end.
+// A folder that is written under a temporary name and gets its real name in commit().
 class PendingFolder {
  public:
   explicit PendingFolder(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {

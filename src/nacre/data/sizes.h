@@ -28,12 +28,13 @@ struct DataSizes {
   int64_t mapped = 0;
   int64_t held = 0;     // bytes of memory after loading
   int64_t reading = 0;  // most bytes at any moment while loading, including pages of mapped files
-  bool exact = true;    // false if counted from the first lines of a text, or if only a bound
-  // False if only the bytes of the files are known; then the graph above is empty.
+  bool exact = true;    // false if sizes are guessed from the first lines of a text or are bounds
+  // False if only the bytes of the files are known; `graph` is empty then.
   bool counted = true;
 };
 
-// Returns nothing if the data do not exist or have no known layout.
+// Returns the sizes of the data set `spec`, or nothing if the data do not exist or have no known
+// layout.
 std::optional<DataSizes> data_sizes(const std::string& spec, const LoadOptions& options);
 
 // Returns the sizes of a data set that has been loaded.

@@ -83,8 +83,8 @@ DataSizes builder_sizes(const DatasetBuilder& builder, int64_t file_bytes) {
     s.exact = s.exact && input->rows > 0;
   }
   s.label_bytes = builder.later_bytes();
-  // The list has a type for each edge in any case, and the list of each relation is copied into the
-  // list of all relations.
+  // The builder keeps a type for each edge in any case. It copies the list of each relation into
+  // the list of all relations, so there are two lists while it reads.
   const int64_t lists = s.graph.edges * (8 + 8 + 2);
   s.reading = file_bytes + s.feature_bytes - mapped + s.label_bytes +
               std::max(lists, build_graph_bytes(s.graph) + s.graph.edges * (s.graph.typed ? 0 : 2));
@@ -107,7 +107,7 @@ DataSizes saint_sizes(const DataSource& source) {
   }
   s.label_bytes = s.graph.nodes * 24;
   const int64_t files = bytes_of(source);
-  // Rows, columns and values of the matrix, and the row pointers as they are read.
+  // Bytes of the rows, columns and values of the matrix, and of the row pointers as they are read.
   const int64_t matrix = s.graph.edges * 12 + s.graph.nodes * 8;
   s.reading = files + s.feature_bytes + std::max(matrix, build_graph_bytes(s.graph));
   complete_sizes(s, files);

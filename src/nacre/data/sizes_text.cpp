@@ -36,8 +36,8 @@ Head plain_head(const MappedFile& file) {
   return head;
 }
 
-// Unpacks the first bytes of the file. The stream ends with an error if the file has more bytes
-// than were unpacked.
+// Returns the beginning of a gzipped text, unpacked from the first kLookedAt bytes of the file. If
+// the file is longer, its stream ends with an error, which is ignored.
 Head packed_head(const MappedFile& file) {
   const int64_t looked = std::min(file.size(), kLookedAt);
   Head head;

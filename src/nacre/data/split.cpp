@@ -63,8 +63,8 @@ struct Parts {
   std::vector<NodeId> train, val, test;
 };
 
-// The ends of the three parts are rounded instead of their sizes, so that no node is lost to
-// rounding.
+// Cuts `nodes` into the three parts. The ends of the parts are rounded instead of their sizes, so
+// that no node is lost to rounding.
 void cut(const std::vector<NodeId>& nodes, const SplitRequest& r, Parts& parts) {
   const auto count = static_cast<double>(nodes.size());
   const auto at = [&](double share) { return nodes.begin() + std::lround(std::min(1.0, share) * count); };

@@ -13,7 +13,7 @@ struct SplitRequest {
   enum class Way : uint8_t {
     random,      // shares of all labelled nodes
     stratified,  // shares of the nodes of every class
-    per_class    // `train` nodes of every class, and `val` and `test` nodes of all the others
+    per_class    // `train` nodes of every class, and `val` and `test` of the remaining nodes
   };
   Way way = Way::random;
   double train = 0, val = 0, test = 0;  // shares, or numbers of nodes

@@ -34,7 +34,7 @@ void throw_at_line(const std::string& file, int64_t line, const std::string& wha
 TextBlocks::TextBlocks(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {
   if (file_->starts_with("\x1F\x8B")) {
     stream_ = inflate_stream(file_->bytes(), Wrapping::gzip, file_->name());
-    // A small file cannot inflate to a whole block, because deflate compresses at most 1032 : 1.
+    // A small file needs less than a whole block, because deflate compresses at most 1032 : 1.
     buffer_ = Buffer<char>(std::min(kBlock, file_->size() * 1040));
   }
 }

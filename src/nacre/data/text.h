@@ -58,7 +58,9 @@ inline bool is_comment(const char* p, const char* end) { return p != end && (*p 
 const char* find_line_end(const char* p, const char* end);
 
 enum class After { field, line_end, garbage };
-// Moves `p` from the end of one field to the beginning of the next, or to the end of the line.
+// Moves `p` from the end of one field to the beginning of the next or to the end of the line, and
+// returns which of the two it is. Returns garbage if no separator follows the field, or if no field
+// follows a comma or semicolon.
 inline After after_field(const char*& p, const char* end) {
   const char* begin = p;
   p = skip_blanks(p, end);

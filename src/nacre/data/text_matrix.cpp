@@ -101,7 +101,7 @@ bool TextRows::begin() {
 }
 
 bool TextRows::next(std::vector<float>& values) {
-  // A block may end with the line of names.
+  // begin() may leave an empty block, if the line of names was all that the block held.
   while (block_.empty() && !ended_) {
     block_ = blocks_.next();
     ended_ = block_.empty();

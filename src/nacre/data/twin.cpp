@@ -13,7 +13,8 @@
 namespace nacre {
 namespace {
 
-// Blocks hold about eight times the mean degree, so dense sets have larger tight groups.
+// Returns the wanted number of vertices in a block: eight times the mean degree, so that denser
+// sets have larger blocks, but between 256 and 65,536.
 int64_t block_size(const TwinPlan& plan) {
   return std::clamp<int64_t>(8 * plan.num_edges / plan.num_nodes, 256, 65536);
 }

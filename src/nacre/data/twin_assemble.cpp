@@ -64,7 +64,7 @@ Buckets scatter(const Rows& rows, int64_t first, int64_t count) {
   return result;
 }
 
-// A list that is a part of the in-rows of the graph.
+// For some vertices, lists of the sources of their in-edges of one type.
 struct Part {
   Rows rows;
   uint16_t type = 0;
@@ -105,7 +105,7 @@ class Assembler {
   }
 
  private:
-  // Finds the lists that meet in row v, at most four.
+  // Sets `out` to the lists that row v is merged from, at most four, and returns their number.
   int cursors(int64_t v, Cursor* out) const {
     int n = 0;
     for (const Part& part : parts_) {
@@ -132,7 +132,7 @@ class Assembler {
   void merge_row(int64_t v, NodeId* out, uint16_t* types) const {
     Cursor lists[8];
     int n = cursors(v, lists);
-    // Vertex 0 has the odd self loop, and 0 is the smallest source.
+    // Vertex 0 has the odd self loop. Its source, 0, is the smallest, so it comes first in the row.
     if (v == 0) {
       for (int64_t i = 0; i < plan_.self_loops; ++i) *out++ = 0;
     }

@@ -134,8 +134,8 @@ Array<int32_t> draw_labels(const TwinPlan& plan, const Communities& communities)
 Tensor draw_targets(const TwinPlan& plan, const Communities& communities) {
   const int64_t tasks = plan.spec->num_classes;
   const double noise = plan.spec->label_noise;
-  // Every task holds for its own set of communities (at least one), in which most vertices have the
-  // label. In other communities, few vertices have it.
+  // For every task, some communities are drawn (at least one) in which most vertices have the label
+  // of the task. In the other communities, few vertices have it.
   std::vector<uint16_t> chance(plan.communities * tasks);
   const uint64_t profile = plan.key(TwinStream::profiles);
   for (int64_t t = 0; t < tasks; ++t) {

@@ -1,7 +1,7 @@
 // Partners are drawn row by row: every vertex opens its share of edges and draws distinct partners
-// by weight. Pairs are unique by construction, so their number is exact without a global sort: of
-// two vertices of one kind, only one may open the edge between them, the one for which the other
-// lies in the next half of the circle of ids.
+// by weight. No pair is drawn twice, so their number is exact without a global sort: in a symmetric
+// relation within one kind, only one of two vertices may open the edge between them, the one for
+// which the other lies in the next half of the circle of ids.
 #include "nacre/data/twin_edges.h"
 
 #include <algorithm>
@@ -64,8 +64,8 @@ Array<int64_t> row_lengths(const KindLayout& layout, const std::vector<float>& w
   return std::move(row_ptr).freeze();
 }
 
-// Where a vertex looks for partners: the chances of its block and of its community (which includes
-// the block).
+// Where a vertex looks for partners: its community and block, and the chances that a partner comes
+// from the block and from the community (which includes the block).
 struct Reach {
   int64_t community = 0;
   int64_t block = 0;
@@ -165,7 +165,8 @@ class RowDrawer {
   DrawnSet drawn_;
   Reach reach_;
   uint32_t block_level_ = 0;  // a random word below this takes a partner from the block
-  // A word below this takes one from the community, otherwise from everywhere.
+  // A random word from block_level_ up to this takes a partner from the community; a larger word
+  // takes one from all vertices of the kind.
   uint32_t community_level_ = 0;
 };
 

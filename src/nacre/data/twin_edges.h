@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// Sorted lists of vertices for the rows [begin, begin + row_ptr.size() - 1).
+// A sorted list of vertices for each of the rows [begin, begin + row_ptr.size() - 1).
 struct Rows {
   int64_t begin = 0;
   Array<int64_t> row_ptr;
@@ -21,7 +21,8 @@ struct Rows {
 // all. In a symmetric relation within one kind, no pair is drawn from both of its ends.
 Rows draw_rows(const TwinPlan& plan, int relation, const KindLayout& from, const KindLayout& to);
 
-// Returns the same pairs grouped by column, as the rows [begin, begin + count).
+// Returns the pairs of `rows` grouped by column: the columns become the rows [begin, begin +
+// count).
 Rows turn_rows(const Rows& rows, int64_t begin, int64_t count);
 
 // Draws all edges of a power-law twin. `layouts` has one entry per kind.

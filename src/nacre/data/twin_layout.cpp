@@ -36,9 +36,9 @@ double bounded_mean(double low, double high, double alpha) {
   return alpha / (alpha - 1) * ends / (1 - ratio);
 }
 
-// Returns weights for the draws that go to each group of positions. No vertex is expected in more
-// than a part of the group's rows. `due` keeps the number of draws that each vertex should still
-// get.
+// Returns the weights by which draws within each group of positions choose a vertex; group g gets
+// draws[g] draws. The weights are capped, so that no vertex is expected in more than a part of the
+// group's rows. `due` becomes the number of draws that each vertex should still get.
 std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t>& begin,
                               const std::vector<double>& draws) {
   constexpr double max_part = 0.3;
@@ -58,7 +58,7 @@ std::vector<float> take_share(std::vector<float>& due, const std::vector<int64_t
     const double rate = sum > 0 ? draws[g] / sum : 0;
     for (int64_t s = first; s < last; ++s) {
       weights[s] = static_cast<float>(std::min<double>(due[s], cap));
-      // A small rest keeps every vertex within reach of every other.
+      // At least 1 % of what is due remains, so that every vertex can be drawn for every other.
       due[s] = static_cast<float>(std::max(due[s] - rate * weights[s], 0.01 * due[s]));
     }
   });
@@ -125,7 +125,8 @@ std::vector<float> draw_weights(int64_t count, const DegreeTail& tail, double me
     (bounded_mean(middle, high, alpha) < mean ? low : above) = middle;
   }
   const double span = 1 - portable_pow(low / high, alpha);
-  // Ranks are used instead of independent draws, so that the tail is complete at every size.
+  // A vertex gets the weight of its random rank instead of an independent draw, so that the largest
+  // weights occur in graphs of any size.
   const Shuffle rank(count, key);
   std::vector<float> weights(count);
   parallel_for(count, kLayoutChunk, [&](int64_t b, int64_t e) {

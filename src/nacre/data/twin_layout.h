@@ -86,7 +86,8 @@ class PartnerTables {
     const int64_t first = layout_.block_begin[block];
     return draw_alias(&level.members[first], layout_.block_begin[block + 1] - first, word);
   }
-  // `group_blocks` has the first block of each group, groups + 1 values.
+  // Builds the tables for draws by `weights` from groups of blocks. `group_blocks` has the first
+  // block of each group, groups + 1 values.
   Level build_level(const std::vector<float>& weights, const std::vector<int64_t>& group_blocks) const;
 
   const KindLayout& layout_;

@@ -16,7 +16,8 @@ namespace nacre {
 namespace {
 
 constexpr double kMaxScale = 64;
-// In denser graphs, distinct partners are hard to draw and communities mean nothing.
+// The largest share of all pairs of vertices that are joined. In denser graphs, distinct partners
+// are hard to draw and communities mean nothing.
 constexpr double kMaxDensity = 0.5;
 // The largest share of its possible partners that a vertex is joined to.
 constexpr double kMaxReach = 0.6;
@@ -77,7 +78,8 @@ std::vector<TwinRelation> relations_of(const TwinSpec& spec) {
   return {all};
 }
 
-// The largest of n draws from a power law grows as n^(1 / (exponent - 1)).
+// Returns `tail` with the largest degree at this scale. The largest of n draws from a power law
+// grows as n^(1 / (exponent - 1)).
 DegreeTail scale_tail(const DegreeTail& tail, double scale, double mean, int64_t reach) {
   const double natural = static_cast<double>(tail.max) * portable_pow(scale, 1 / (tail.exponent - 1));
   const double limit = std::max(kMaxReach * static_cast<double>(reach), mean + 1);
@@ -102,8 +104,8 @@ void plan_relations(TwinPlan& plan) {
     }
     PlannedRelation planned{.from = r.from, .to = r.to, .symmetric = plan.spec->undirected, .homophily = r.homophily};
     planned.draws = planned.symmetric ? edges / 2 : edges;
-    // Only the full-size set can have an odd number: at other scales, the number is rounded to
-    // whole pairs.
+    // Only the full-size set can have an odd number of edges: at other scales, the number is
+    // rounded to whole pairs.
     if (planned.symmetric && plan.scale == 1) plan.self_loops += edges % 2;
     const double drawn = static_cast<double>(planned.draws) * (planned.symmetric && r.from == r.to ? 2 : 1);
     planned.out = scale_tail(r.out, plan.scale, drawn / static_cast<double>(std::max<int64_t>(1, from)), to);

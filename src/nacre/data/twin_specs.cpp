@@ -1,5 +1,6 @@
-// The figures of the originals (counts, splits, largest degrees), and settings that make their
-// twins about as learnable. If the original has no features or classes, `about` says so.
+// Lists the public data sets that have twins: their figures (counts, splits, largest degrees), and
+// settings that make the labels of a twin about as easy to learn as the original ones. If the
+// original data set has no features or classes, `about` says so.
 #include "nacre/data/twin.h"
 
 namespace nacre {

@@ -218,7 +218,8 @@ class Validator {
     throw UserError(origin.known() ? origin.at(item) : where_, what, remedy);
   }
 
-  // Names the place where the rows end, or the first row that is too many.
+  // Throws UserError that names the place where the rows end or, if there are too many, the first
+  // row that is too many.
   [[noreturn]] void fail_rows(const std::string& what, int64_t rows, const Origin& origin) const {
     fail_at(origin, std::min(rows, nodes_),
             what + " have " + human_count(rows) + " rows, but there are " + human_count(nodes_) + " nodes",

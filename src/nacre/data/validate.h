@@ -13,8 +13,8 @@ enum class Depth {
   everything,
 };
 void validate_parts(const Dataset& dataset, const std::string& where, Depth depth);
-// Validates a set whose graph and features are elsewhere and of which only the numbers of vertices
-// and edge types are known.
+// Validates a set without its graph, of which only the numbers of vertices and edge types are
+// known. The set may lack its features, too.
 struct GraphSize {
   int64_t vertices = 0;
   int edge_types = 1;

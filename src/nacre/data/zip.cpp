@@ -59,8 +59,8 @@ class Parser {
                     "the file is truncated or damaged: fetch or write it again");
   }
 
-  // Reads a little-endian number. Callers check the bounds of their sections; this checks the end
-  // of the file.
+  // Returns the little-endian number at position `at`. Throws UserError if the file ends before it;
+  // callers check the bounds of their sections.
   template <class T>
   T get(int64_t at) const {
     if (at < 0 || at > size_ - static_cast<int64_t>(sizeof(T))) damaged("a record is cut off", size_);
@@ -134,8 +134,8 @@ class Parser {
     return entry;
   }
 
-  // Extra field 1 holds, in this order, 64-bit values for just those fields that are saturated in
-  // the entry.
+  // Replaces those of the three numbers of `entry` that are 0xFFFFFFFF by 64-bit values. Extra
+  // field 1 holds values for these numbers only, in the order of the loop below.
   void apply_zip64(ZipEntry& entry, int64_t at, int64_t bytes) const {
     const int64_t end = at + bytes;
     while (end - at >= 4) {
@@ -169,7 +169,8 @@ class Parser {
     }
     const bool same_name = name_bytes == static_cast<int64_t>(entry.name.size()) &&
                            std::memcmp(bytes_.data() + at + kLocalBytes, entry.name.data(), entry.name.size()) == 0;
-    // With bit 3 of the flags, sizes and CRC follow the data.
+    // If bit 3 of the flags is set, sizes and CRC follow the data instead of being in the local
+    // header.
     const bool same_crc = (flags & 8) != 0 || get<uint32_t>(at + 14) == entry.crc32;
     if (!same_name || !same_crc || get<uint16_t>(at + 8) != (entry.deflated ? 8 : 0)) {
       damaged("member '" + entry.name + "' differs from its directory entry", at);

@@ -56,7 +56,7 @@ struct GemmArgs {
   const void* b = nullptr;
   void* c = nullptr;
   const void* bias = nullptr;
-  // The matrix that beta applies to, laid out like c. If this is null, beta applies to c itself.
+  // The matrix that beta applies to, laid out like c. If `add` is null, beta applies to c itself.
   const void* add = nullptr;
 };
 
@@ -86,15 +86,15 @@ class Device {
   // back to the cache.
   virtual void* allocate(int64_t bytes) = 0;
   virtual void release(void* memory) = 0;  // null is allowed and does nothing
-  // The number of bytes taken from the device: now, and at most since the last call of
-  // reset_peak().
+  // Return how many bytes are allocated: used_bytes() now, and peak_bytes() at most since the last
+  // call of reset_peak().
   virtual int64_t used_bytes() const = 0;
   virtual int64_t peak_bytes() const = 0;
   virtual void reset_peak() = 0;
   // Gives cached free blocks back to the driver.
   virtual void trim() = 0;
-  // Page-locked host memory. Copies from and to it run while the host works, and kernels may read
-  // it where it lies.
+  // allocate_pinned() takes page-locked host memory. Copies from and to such memory run while the
+  // host works, and kernels may read it where it lies.
   virtual void* allocate_pinned(int64_t bytes) = 0;
   virtual void release_pinned(void* memory) = 0;
   // Copies to the device. Returns when `from` may be changed again; from page-locked memory it
@@ -103,9 +103,9 @@ class Device {
   // Copies at most kFewBytes bytes by value: `from` may be changed at once and nobody waits.
   // upload() from memory that is not page-locked may wait for all queued work.
   virtual void upload_few(void* to, const void* from, int64_t bytes) { upload(to, from, bytes); }
-  // Copies from page-locked memory after everything queued so far, because the memory `to` may
-  // still be in use by that work, but beside what is queued later. Work that is queued after
-  // wait_for(copied()) sees the bytes.
+  // Copies from page-locked memory. The copy begins after all work queued so far, because that work
+  // may still use the memory `to`. Work that is queued later runs at the same time as the copy;
+  // work that is queued after wait_for(copied()) sees the bytes.
   virtual void upload_beside(void* to, const void* from, int64_t bytes) = 0;
   // Copies to the host. Returns when the bytes have arrived.
   virtual void download(void* to, const void* from, int64_t bytes) = 0;
@@ -153,7 +153,7 @@ class Device {
   // ---- Points in time.
   virtual DeviceEvent record() = 0;
   virtual DeviceEvent copied() = 0;  // Returns a point behind the copies of upload_beside() so far.
-  // Everything queued from now on runs after the event.
+  // Makes all work that the caller queues from now on run after the event.
   virtual void wait_for(const DeviceEvent& event) = 0;
   virtual void await(const DeviceEvent& event) = 0;  // Makes the caller wait for the event.
   // Returns the seconds between the events; waits for `to`.

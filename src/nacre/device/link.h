@@ -24,16 +24,18 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
   // Queues messages, at most one to each peer and one from each peer; a rank that sends bytes to a
-  // peer must be a rank from which the peer receives as many. They begin after `ready`, a point in
-  // the stream of the device, and run beside what the device does later. Returns the point of their
-  // end, for Device::wait_for(). Throws RuntimeError.
+  // peer must be a rank from which the peer receives as many. The messages begin after `ready`, a
+  // point in the stream of the device, and run at the same time as work that is queued later.
+  // Returns the point at which the messages have ended, for Device::wait_for(). Throws
+  // RuntimeError.
   virtual DeviceEvent exchange(const std::vector<LinkMessage>& sends, const std::vector<LinkMessage>& receives,
                                const DeviceEvent& ready) = 0;
-  // Returns what has failed since the connection was made, also that messages have been under way
-  // for longer than the timeout; empty if nothing has. Is called several times a second.
+  // Returns a text that says what has failed since the connection was made; messages that take
+  // longer than the timeout have failed, too. Returns an empty text if nothing has failed. The
+  // caller asks several times a second.
   virtual std::string error() = 0;
-  // Ends messages under way, so that nobody waits for them any longer. What they should have
-  // written is undefined. Later calls of exchange() throw.
+  // Ends the messages that are under way, so that nobody waits for them any longer. The contents of
+  // the memory that they would have written are undefined. Later calls of exchange() throw.
   virtual void abort() = 0;
 };
 
@@ -42,7 +44,7 @@ struct LinkPlace {
   int device = 0;  // number of the GPU in this machine
   int rank = 0;
   int size = 1;
-  std::string id;       // LinkPlugin::new_id() of one rank, the same for all
+  std::string id;       // the name that one rank got from LinkPlugin::new_id(), the same for all
   double timeout = 60;  // seconds that ranks wait for each other
 };
 

@@ -27,7 +27,7 @@ class NullDevice : public Device {
   void release_pinned(void* memory) override;
   void upload(void*, const void*, int64_t) override {}
   void upload_beside(void*, const void*, int64_t) override {}
-  // Writes zeros, because steps on the host may read these numbers.
+  // Fills `to` with zeros, because the host may use what it has downloaded.
   void download(void* to, const void*, int64_t bytes) override;
   void copy(void*, const void*, int64_t) override {}
   void fill(void*, int, int64_t) override {}

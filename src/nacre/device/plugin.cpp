@@ -55,11 +55,12 @@ std::string compile_and_keep(DevicePlugin& plugin, const std::string& source, co
   return image;
 }
 
-// Sources that are being compiled. Ranks on several devices of one type ask for the same sources at
-// the same time; each source is compiled once.
+// Holds the sources that are being compiled. Ranks on several devices of one type ask for the same
+// sources at the same time; each source is compiled once.
 class Compilations {
  public:
-  // Returns what make() returns, here or in another thread that works on the same key.
+  // Returns the result of make(). If another thread works on the same key, waits for its result and
+  // returns that one instead of calling make().
   std::string run(const std::string& key, FunctionRef<std::string()> make) {
     std::promise<std::string> own;
     std::shared_future<std::string> result = own.get_future().share();
@@ -93,7 +94,8 @@ Compilations& compilations() {
   return *all;
 }
 
-// Warns once per process only, because a cache with one unusable kernel often holds many.
+// Reports that a kernel in the cache is unusable. The warning comes once per process, because a
+// cache with one unusable kernel often holds many.
 void warn_of_kernel(const std::string& name, const std::string& why) {
   static std::atomic<bool> told{false};
   if (!told.exchange(true))

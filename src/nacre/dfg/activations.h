@@ -1,6 +1,6 @@
-// The functions of one element, with their gradients. A row of this table is all that planning,
-// differentiation, the reference, the writers of CUDA source and the command line know of a
-// function. The CPU's vector form stands in kernel/cpu/micro_ops.cpp under the same name.
+// This table defines the functions of one element and their gradients. A row of the table is all
+// that planning, differentiation, the reference, the writers of CUDA source and the command line
+// know of a function. The CPU's vector form stands in kernel/cpu/micro_ops.cpp under the same name.
 // docs/add_an_op.md says how to add a function.
 //
 // X(NAME, ALPHA, READS, VALUE, GRADIENT, CUDA_VALUE, CUDA_GRADIENT) defines two operations, NAME

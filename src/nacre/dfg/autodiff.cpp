@@ -1,6 +1,6 @@
-// Reverse-mode differentiation. Nodes are visited in reverse order. Each appends the gradients of
-// its inputs as ordinary nodes, so the backward pass is a DFG like the forward pass and gets the
-// same optimisations.
+// This file implements reverse-mode differentiation. It visits the nodes in reverse order and
+// appends the gradients of the inputs of each node as ordinary nodes, so the backward pass is a DFG
+// like the forward pass and gets the same optimisations.
 #include <algorithm>
 #include <map>
 
@@ -133,7 +133,7 @@ class Differentiator {
     give(node.inputs[0], add(node.op == Op::exchange ? Op::exchange_add : Op::exchange, {g}));
   }
 
-  // The two changes between rows and columns are each other's gradient.
+  // Appends to_rows as the gradient of to_columns, and to_columns as the gradient of to_rows.
   void columns(const Node& node, NodeRef g) {
     const ValueType type = dfg_[node.inputs[0]].type;
     std::vector<int64_t> back = {type.space.layer, node.ints[1], node.ints[2]};

@@ -28,8 +28,8 @@ enum class SpaceKind : uint8_t { vertex, edge, type, param, pair_src, pair_dst, 
 struct Space {
   SpaceKind kind = SpaceKind::param;
   int layer = 0;  // 0 for type, param, rows and kind
-  // The number of rows of a rows space, or the number of the kind of a kind space. For others it is
-  // 0.
+  // The number of rows of a rows space, or the number of the kind of a kind space; 0 for all other
+  // spaces.
   int64_t count = 0;
 
   static Space vertex(int layer) { return {SpaceKind::vertex, layer}; }
@@ -74,8 +74,8 @@ struct Node {
   ValueType type;          // inferred by Dfg::add, except for leaves
   Attr attr = Attr::none;  // used by indexing operations and degree
   double alpha = 0;        // scale, slope, dropout share, epsilon or constant initial value
-  // row_sum: {rank}; slice and slice_rows: {begin, len}, or slice_rows to the vertices of a kind:
-  // {kind}; pad: {begin, total}; index along type:
+  // The whole numbers that some operations need. row_sum: {rank}; slice and slice_rows: {begin,
+  // len}, or slice_rows to the vertices of a kind: {kind}; pad: {begin, total}; index along type:
   // {layer}, or {layer, 1} to pairs of sources, {layer, 2} to pairs of destinations; index along
   // src or dst to the pairs of that end: {1}; index along self to another layer than the next:
   // {layer}; index_add along src or self to h: {1}; to_columns: {layer, begin, len}; to_rows:
@@ -84,7 +84,7 @@ struct Node {
   std::string name;         // name of a leaf
   uint64_t salt = 0;        // used by dropout
   Init init = Init::zeros;  // used by param
-  // Param that is kept in checkpoints but not trained (running statistics).
+  // Whether a param is kept in checkpoints but not trained (running statistics).
   bool state = false;
 
   friend bool operator==(const Node&, const Node&) = default;

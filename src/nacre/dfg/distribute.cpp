@@ -60,7 +60,7 @@ bool is_row_wise(Op op) {
 enum class Linear : uint8_t {
   no,
   in_first,   // in the first operand; the others must be whole
-  in_all,     // in all operands together
+  in_all,     // in all operands together; all of them must be partial sums
   in_either,  // in each operand by itself; the others must be whole
 };
 
@@ -219,8 +219,8 @@ class Distributor {
     return is_row_wise(node(i).op) && std::all_of(inputs(i).begin(), inputs(i).end(), known);
   }
 
-  // Returns whether the edges of each rank give a partial sum of the value. This is so for sums
-  // over the edges of a source, and for what is linear in them.
+  // Returns whether the edges of each rank give a partial sum of the value. They do for sums over
+  // the edges of a source, and for values that are linear in such sums.
   bool comes_as_partial_sums(NodeRef i) const {
     const Node& n = node(i);
     const bool at_source = on_vertices(i) || space(i).kind == SpaceKind::pair_src;
@@ -318,8 +318,8 @@ class Distributor {
     if (!on_vertices(in)) return block_value(in);
     const bool sequence = (n.op == Op::lstm || n.op == Op::lstm_gates) && in == n.inputs[0];
     if (sequence || (n.op == Op::index && n.attr == Attr::src)) return halo(in);
-    // If a value is computed for the halo anyway, its first rows are those of the rank's own
-    // vertices.
+    // Attr::self reads only the first rows, which are the rank's own vertices with the halo or
+    // without. So a value that is computed for the halo anyway is read with its halo.
     return n.op == Op::index && n.attr == Attr::self && local_[in] ? halo(in) : plain(in);
   }
 
@@ -435,8 +435,9 @@ class Distributor {
     return copy_to(space(i), i, [&](NodeRef in) { return block_value(in); });
   }
 
-  // Makes Σ xᵀ·g over all vertices. If g is a partial sum on each rank, the sum over own and
-  // halo rows, added up over the ranks, is the same.
+  // Returns this rank's partial sum of Σ xᵀ·g over all vertices. If one operand is a partial sum on
+  // each rank, the sum goes over own and halo rows if fewer columns travel then; otherwise it goes
+  // over own rows.
   NodeRef weight_grad(NodeRef i) {
     const std::vector<NodeRef>& in = inputs(i);
     for (const bool second : {true, false}) {
@@ -498,9 +499,10 @@ class Distributor {
   NodeVector<Forms> forms_;
   NodeVector<char> local_;        // whether ranks can compute the value for their halo from leaves
   NodeVector<char> has_partial_;  // whether ranks have partial sums of the value
-  // These are for aggregations that are done at other places than the owners of destinations: the
-  // place for each choice (null if there is none), the readers of each node, whether a node is such
-  // an aggregation, and whether a value of edges has only such readers.
+  // The next four members are for aggregations that are done at other places than the owners of
+  // destinations: the place for each choice (null if there is none), the readers of each node,
+  // whether a node is such an aggregation, and whether a value of edges is needed for these
+  // aggregations only.
   std::map<HaloRows, std::unique_ptr<PlacedAggregations>> places_;
   NodeVector<std::vector<NodeRef>> readers_;
   NodeVector<char> placed_, unread_;

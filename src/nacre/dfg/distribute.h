@@ -21,7 +21,8 @@ enum class HaloRows : uint8_t {
   narrow,  // the value with the fewest columns
   early,   // the operand of a dense product, so that ranks compute products of their halo, too
   late,    // the value that the edges read, so that each product is computed by one rank only
-  // The last two choices are for sums that allow them. Everything else is then done as with `late`.
+  // The last two choices apply only to sums over edges that PlacedAggregations::can_place()
+  // accepts. Everything else then travels as with `late`.
   columns,  // ranks sum some columns over all edges (distribute_columns.h)
   sums,     // ranks sum over the edges that start at their vertices (distribute_sums.h)
 };
@@ -85,8 +86,8 @@ Dfg distribute(const Dfg& dfg, const RankPlacement& placement, const RankViews& 
 // A site of a DFG, and how many columns could travel there.
 struct SiteColumns {
   RankSite site;
-  // How many columns travel at this site if all sites have the same choice. The operand of a
-  // product and its result can differ in this number.
+  // How many columns travel at this site if all sites have the same choice. Choices differ in this
+  // number if they send the operand of a product in place of its result.
   std::map<HaloRows, int64_t> columns;
 };
 // Returns the sites of a DFG that is not distributed yet, in their order, with the columns of the

@@ -112,8 +112,8 @@ enum class Op : uint8_t {
 
   // ---- neural: row shapes
   row_sum,  // dims [d0 … dn] → the first `rank` of them, summed over the rest
-  // to (space, dims): from p to every row of a space, or from a prefix of dims to all of them, or
-  // both
+  // repeats x to the (space, dims) of the node: from p to every row of the space, or from a prefix
+  // of the dims to all dims, or both
   expand,
   reshape,  // the same row elements under other dims
   concat,   // (a, b): along the last dim
@@ -133,8 +133,8 @@ enum class Op : uint8_t {
   row_normalize_grad,  // (g, x)
 
   // ---- neural: spaces of so many rows
-  // (a: r[…], b: r[…], …) → a space of vertices or of so many rows: the rows of all operands, in
-  // order; or (a: k0[…], b: k1[…], …) → v0[…]: each vertex has its row of the operand of its kind
+  // (a: r[…], b: r[…], …) → v[…] or r[…]: the rows of all operands, in order; or (a: k0[…], b:
+  // k1[…], …) → v0[…]: each vertex has its row of the operand of its kind
   join_rows,
   // v[…] or r[…] → r<len>[…]: rows [begin, begin+len); or with ints=k, v0[…] → k<k>[…]: the rows of
   // the vertices of kind k

@@ -16,8 +16,8 @@ bool is_gradient(const std::string& output) { return output.starts_with("grad:")
 // first one.
 bool made_beside_forward(Op op) { return op == Op::index_argmax || op == Op::lstm_gates; }
 
-// Returns whether a node walks edges: it sums over edges or the like, or multiplies the rows of
-// edges.
+// Returns whether computing a node walks edges. Indexing operations do, except index and those
+// along self. Operations on rows with an edge type do, except reshape and elementwise ones.
 bool walks_edges(const Node& node) {
   const OpInfo& info = op_info(node.op);
   if (node.op == Op::index || node.op == Op::reshape || node.attr == Attr::self) return false;

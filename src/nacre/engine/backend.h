@@ -1,6 +1,6 @@
-// Backend: where the kernels of a plan run and its values live. The executor plans memory and
-// order. A back end knows what a kernel needs, binds it to memory, and moves bytes. Pointers belong
-// to the back end: only read() brings values to the host.
+// A Backend is where the kernels of a plan run and its values live. The executor plans memory and
+// order. A back end knows what a kernel needs, binds it to memory, and moves bytes. Pointers are
+// addresses in the memory of the back end: only read() brings values to the host.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct KernelNeeds {
   int64_t workspace_bytes = 0;  // shared by all threads while the kernel runs
 };
 
-// Runs one kernel, or a whole step. All pointers are resolved when the function is made; calling it
-// allocates nothing.
+// A Step is a function that runs one kernel, or a whole step. All pointers are resolved when the
+// function is made; calling it allocates nothing.
 using Step = std::function<void()>;
 
 class Backend {
@@ -77,7 +77,7 @@ class Backend {
   virtual void read(void* host, const void* from, int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void clear(void* to, int64_t bytes) = 0;
-  // Adds `count` numbers to those at `to`.
+  // Adds the `count` numbers at `from` to those at `to`.
   virtual void add(float* to, const float* from, int64_t count) = 0;
   // Returns the bytes of the forms of graphs that this back end holds, for the memory bill.
   virtual int64_t graph_bytes() const = 0;
@@ -85,7 +85,7 @@ class Backend {
   // if the back end cannot do that; the graph must then stay as long as the back end.
   virtual bool forget(const Graph& /*graph*/) { return false; }
 
-  // Called when the constants of an executor are computed, or have changed.
+  // An executor calls this function when it has computed its constants.
   virtual void prepared() {}
   // Sets what the random numbers of the following steps depend on.
   virtual void begin_step(const StepContext& step) = 0;

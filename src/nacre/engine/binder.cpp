@@ -20,8 +20,8 @@ constexpr int64_t kFloat = sizeof(float);
 // Returns the floats of a packed matrix, rounded up so that what follows it begins a cache line.
 int64_t packed_floats(int64_t n, int64_t k) { return (cpu::gemm_packed_size(n, k) + 15) / 16 * 16; }
 
-// Number of rows of sums and of products that are computed before their tail runs. They must still
-// be in the second-level cache then.
+// The tail runs after this many rows of sums (kPairSumRows) or of a product (matmul_block_rows()).
+// These rows must then still be in the second-level cache.
 constexpr int64_t kPairSumRows = 64;
 int64_t matmul_block_rows(int64_t width) { return std::clamp<int64_t>(65536 / std::max<int64_t>(1, width), 16, 512); }
 
@@ -55,8 +55,8 @@ std::shared_ptr<const cpu::GTaskView> Binder::gtask_view(const Kernel& k) const 
   cpu::GTaskOptions options;
   options.direction = k.direction;
   options.width = k.kind == KernelKind::gtask ? width(k.root) : 1;
-  // Pooling outliers pays because products become longer; a program without products would only
-  // lose the order of its rows.
+  // Outliers are treated apart only if there are products, because pooling small gTasks makes
+  // products longer. A program without products would only lose the order of its rows.
   options.split_outliers = ex_.plan().options.split_outliers && (k.kind == KernelKind::gtask_grad || has(is_product));
   options.by_type = has(is_typed_product) || node(k.root).op == Op::typed_weight_grad;
   return views_.gtasks(graph(k), k.table, options);
@@ -107,7 +107,7 @@ KernelNeeds Binder::needs(const Kernel& k) const {
       return {cpu::scratch_floats(k.program), cpu::column_sum_workspace(rows(root.inputs[0]), width(k.root)) * kFloat};
     case KernelKind::reduce: {
       const auto view = rows_view(k);
-      // A maximum keeps its position, too, which takes as much space.
+      // A maximum takes twice the space, because its position is stored as well.
       const int64_t per_piece = k.reduce_op == ReduceOp::max ? 2 : 1;
       return {cpu::reduce_scratch_floats(*view, k.program, k.value, tail),
               view->num_partials * width(k.root) * per_piece * kFloat};
@@ -320,8 +320,8 @@ std::function<void()> Binder::bind_matmul(const Kernel& k, const cpu::Scratch& s
   const int64_t kk = width(in.x);
   const int64_t n = width(k.root);
   const bool transpose = k.transpose;
-  // w is the [K, N] of the forward product, so its leading dimension is its second size in both
-  // cases.
+  // With and without `transpose`, w is the [K, N] matrix of the forward product, so its leading
+  // dimension is its second size.
   const int64_t ldw = node(in.weight).type.dims[1];
   if (k.tail.empty()) {
     x += range.begin * kk;
@@ -399,8 +399,8 @@ std::function<void()> Binder::bind_typed(const Kernel& k, const cpu::Scratch& sc
   return [a, view] { cpu::typed_weight_grad(a); };
 }
 
-// Computes the products of the rows of pairs, then their sum over the pairs of each vertex, and
-// then the tail.
+// Returns a function that computes the products of the rows of pairs, then their sum over the pairs
+// of each vertex, and then the tail.
 std::function<void()> Binder::bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const {
   const auto in = operands<TypedReduceOperands>(k);
   const auto rows_of = by_type(k);

@@ -1,4 +1,4 @@
-// Binds the kernels of a plan to CPU implementations and to memory.
+// Binder: binds the kernels of a plan to CPU implementations and to memory.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,7 @@ class Binder {
   std::function<void()> bind_pair_products(const Kernel& k, const cpu::Scratch& scratch, float* products) const;
   std::function<void()> bind_typed_rows(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_gtask(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
-  // Returns the node of the kept gates that a forward kernel writes, or -1.
+  // Returns the node of the gates that a forward LSTM kernel writes, or -1 if it keeps no gates.
   NodeRef gates_of(const Kernel& k) const;
   std::function<void()> bind_lstm_gates_grad(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;
   std::function<void()> bind_lstm(const Kernel& k, const cpu::Scratch& scratch, void* workspace) const;

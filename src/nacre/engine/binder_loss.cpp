@@ -1,4 +1,4 @@
-// Binds losses and the moments of columns to CPU implementations.
+// This part of Binder binds losses and the moments of columns to CPU implementations.
 #include "nacre/engine/binder.h"
 #include "nacre/kernel/cpu/loss.h"
 #include "nacre/plan/operands.h"

@@ -27,7 +27,8 @@ void BlockRunner::share(Blocks blocks, const std::vector<LeafValue>& leaves) {
   shared_.executor->run_once({});
 }
 
-// Without share(), the constants of the first batch would be used for all batches.
+// Throws if the plan computes something once and share() was not called: the constants of the first
+// batch would then be used for all batches.
 void BlockRunner::require_shared() const {
   NACRE_CHECK(!computes_once_ || shared_.executor, "the plan computes something once, and share() was not called");
 }
@@ -63,7 +64,8 @@ BlockRunner::Ready BlockRunner::make_ready(Blocks blocks, const std::vector<Leaf
   return ready;
 }
 
-// Binds what is at the same place for every batch, or where `places` says.
+// Binds the leaves of bind() and the outputs of bind_output() where they lie for every batch or,
+// with `places`, where that function says.
 void BlockRunner::bind_kept(Executor& batch, const Places& places) const {
   const auto at = [&](void* place) { return places ? places(place) : place; };
   for (const auto& [name, data] : bound_) batch.bind(name, at(data));
@@ -111,7 +113,8 @@ void BlockRunner::run_on(Track& track, const Places& places, Executor& batch, co
 }
 
 std::shared_ptr<void> BlockRunner::arena(int64_t bytes) {
-  // Batches that are already bound keep their arena.
+  // If this replaces the arena by a larger one, batches that are already bound keep the old one
+  // alive.
   const std::lock_guard lock(mutex_);
   arena_.at_least(bytes, *backend_);
   return arena_.data;

@@ -45,9 +45,9 @@ struct Trial {
   int layers;
 };
 
-// Small graphs whose values stay in cache, with products of every width, and a larger graph whose
-// gathered rows do not fit the cache, with products of few columns, so that neither kind of work
-// hides the other.
+// The small graphs have values that stay in cache, and products of every width. The large graphs
+// have gathered rows that do not fit the cache, and products of few columns. So neither kind of
+// work hides the other.
 constexpr Trial kSmall[] = {{"gcn", 64, 128, 16, 3},   {"rgcn", 32, 64, 16, 3},      {"gat", 32, 64, 16, 3},
                             {"sage", 128, 256, 16, 3}, {"sage-lstm", 16, 32, 16, 3}, {"gin", 32, 64, 16, 3},
                             {"gcn", 16, 32, 16, 3},    {"rgcn", 64, 128, 16, 3},     {"gat", 128, 256, 16, 3},
@@ -58,7 +58,7 @@ constexpr Trial kLarge[] = {{"gcn", 16, 256, 8, 2},
                             {"gat", 16, 128, 8, 2},
                             {"gcn", 32, 64, 64, 3}};
 
-// The leaves of a plan, filled with values that make no kernel faster than real values would.
+// Holds the leaves of a plan, filled with values that make no kernel faster than real values would.
 class Leaves {
  public:
   void bind(Executor& executor, const Blocks& blocks) {
@@ -98,7 +98,8 @@ void time_plan(const Plan& plan, const Blocks& blocks, int64_t cache, std::vecto
   }
 }
 
-// Returns plans with both orders at every site, so that every kind of kernel is timed.
+// Returns options for one or two plans which together take two orders at every site, so that every
+// kind of kernel is timed.
 std::vector<PlanOptions> both_ways(const Dfg& dfg, const Blocks& blocks) {
   std::vector<PlanOptions> ways(2);
   for (const Site& site : find_sites(prepare_dfg(dfg, blocks, {}))) {

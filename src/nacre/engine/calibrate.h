@@ -1,6 +1,6 @@
-// Measures this machine: runs the kernels of several models on generated graphs of different sizes,
-// and fits the cost model to their times. This takes a few seconds; the result is stored
-// (cost/profile.h).
+// These functions measure this machine: they run the kernels of several models on generated graphs
+// of different sizes, and fit the cost model to their times. This takes a few seconds; the result
+// is stored (cost/profile.h).
 #pragma once
 
 #include "nacre/cost/profile.h"
@@ -21,7 +21,8 @@ DeviceProfile measure_profile(const CalibrateOptions& options = {});
 // `say`, logs that it measures.
 DeviceProfile machine_profile(bool say = true);
 
-// Must change with the kernels, because profiles of other versions are not used.
+// This text must change whenever the kernels change, because profiles of other versions are not
+// used.
 inline constexpr const char* kProfileVersion = "cpu-3";
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-// Says what a kernel of the kind copy moves. This is the same for every back end.
+// CopyPlan: says what a kernel of the kind copy moves, which is the same on every back end.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct CopyPart {
   int64_t bytes = 0;
 };
 
-// Rows of f32 that are copied from or to listed places. The list is in host memory that the blocks
-// of the executor keep.
+// Describes a copy of rows of f32 from or to listed places. The list is in host memory that the
+// blocks of the executor keep.
 struct ListedCopy {
   void* to = nullptr;
   const void* from = nullptr;
@@ -33,8 +33,8 @@ struct CopyPlan {
   int64_t zero_bytes = 0;
 };
 
-// Plans join_rows, slice_rows, and index_add of the destinations' own rows. Pointers belong to the
-// back end.
+// Returns what a kernel copies that computes join_rows, slice_rows, or index_add of the
+// destinations' own rows. Pointers are addresses in the memory of the back end.
 CopyPlan plan_copy(const Executor& executor, const Kernel& kernel);
 
 }  // namespace nacre

@@ -8,7 +8,8 @@
 namespace nacre {
 namespace {
 
-// Copies the rows that operand and result have in common.
+// Returns the two halves of an exchange without other ranks: the first copies the rows that operand
+// and result have in common, and the second does nothing.
 ExchangeStep bind_copy_of(const Executor& executor, const Communication& what, int64_t rows) {
   const int64_t bytes = rows * what.row_bytes();
   return {[&backend = executor.backend(), what, bytes] {
@@ -37,7 +38,8 @@ ExchangeStep bind_exchange(const Executor& executor, const Kernel& kernel) {
   const auto pending = std::make_shared<std::unique_ptr<PendingCommunication>>();
   return {[links, what, pending] { *pending = links->start(what); },
           [pending] {
-            // An exception of finish() ends the run, and the operation is destroyed with it.
+            // The operation is taken out of `pending` first, so it is destroyed even if finish()
+            // throws. Such an exception ends the run.
             const std::unique_ptr<PendingCommunication> now = std::exchange(*pending, nullptr);
             now->finish();
           }};

@@ -30,8 +30,8 @@ std::string expression_key(const Dfg& dfg, NodeRef node) {
     if (number.contains(i)) return;
     const Node& n = dfg[i];
     for (const NodeRef in : n.inputs) walk(in);
-    // In full-graph training, spaces of different layers name the same rows. They are still kept
-    // apart, because blocks may differ.
+    // In full-graph training, spaces of different layers name the same rows. The text tells them
+    // apart all the same, because in general the blocks of the layers differ.
     key += fmt::format("{} {} {} {} {}", op_info(n.op).name, type_text(n.type), attr_name(n.attr), n.alpha, n.name);
     for (const int64_t v : n.ints) key += fmt::format(",{}", v);
     for (const NodeRef in : n.inputs) key += fmt::format("(%{})", number[in]);
@@ -158,8 +158,8 @@ void Executor::allocate(std::shared_ptr<void> arena, ConstantPool& pool) {
         halves.finish();
       });
     } else if (pooled_[k]) {
-      // The results of this kernel are shared and already there. A caller that runs it anyway, to
-      // time it, waits for the binding.
+      // The results of this kernel are in the pool already, so prepare() does not run it. A caller
+      // that times the kernel runs it anyway, and it is bound only then.
       steps_.emplace_back([bind, step = Step()]() mutable {
         if (!step) step = bind();
         step();
@@ -237,8 +237,9 @@ void Executor::update_state() {
   }
 }
 
-// Returns the actions of a step with runs of recordable ones as one piece each, and the update of
-// the state at the end. Returns nothing if no action can be recorded.
+// Returns a step as a list of pieces: each run of recordable actions becomes one recorded piece,
+// and each other action is a piece of its own. The update of the state comes last. If no action can
+// be recorded, the list is empty.
 std::vector<Step> Executor::record_actions() {
   const auto can = [](const Action& a) { return a.recordable; };
   std::vector<Step> pieces;
@@ -259,8 +260,8 @@ std::vector<Step> Executor::record_actions() {
 
 void Executor::run(const StepContext& step) {
   if (!recorded_ && warm_) {
-    // The first step ran kernel by kernel, so everything is loaded, and nothing in the loop needs
-    // the host any more.
+    // The first step ran kernel by kernel, so the code of all kernels is loaded, and the actions
+    // can be recorded.
     pieces_ = record_actions();
     recorded_ = true;
   }

@@ -1,6 +1,6 @@
-// Executor: a plan made runnable on a back end. Building one prepares the views of the graph and
-// plans memory exactly; allocate() takes the memory; prepare() computes what never changes; run()
-// is one step and allocates nothing.
+// Executor: runs a plan on a back end. The constructor prepares the views of the graph and plans
+// memory exactly; allocate() takes the memory; prepare() computes what never changes; run() is one
+// step and allocates nothing.
 #pragma once
 
 #include <array>
@@ -18,8 +18,9 @@
 
 namespace nacre {
 
-// Values that depend only on the graph and the inputs, stored under the expression that computes
-// them. The training plan and the evaluation plan of a model share them.
+// Holds values that depend only on the graph and the inputs. The key of a value is the text of the
+// expression that computes it. The training plan and the evaluation plan of a model share the
+// values.
 using ConstantPool = std::map<std::string, Tensor>;
 
 struct ExecutorOptions {
@@ -37,7 +38,8 @@ struct ExchangeStep;
 
 class Executor {
  public:
-  // Makes an executor of a plan that runs on many blocks, one after another.
+  // Makes an executor of a plan that it shares with other executors. So a plan can run on many
+  // blocks, one after another.
   Executor(std::shared_ptr<const Plan> plan, Blocks blocks, std::shared_ptr<Backend> backend,
            const ExecutorOptions& options = {});
   Executor(Plan plan, Blocks blocks, std::shared_ptr<Backend> backend, const ExecutorOptions& options = {});
@@ -67,13 +69,13 @@ class Executor {
   // Binds a leaf. Leaves must be bound before allocate(); the memory must stay valid and may be
   // written between runs.
   void bind(const std::string& leaf, void* data);
-  // Sets where an output is written instead of the arena, the same for all blocks. Must be called
-  // before allocate().
+  // Makes the output lie at `data` instead of in the arena. Must be called before allocate().
   void bind_output(const std::string& output, void* data) { bound_outputs_[output] = data; }
   // Binds a leaf that no step reads. Its bytes are copied from host memory into the arena for
   // prepare() only.
   void bind_host(const std::string& leaf, const void* host);
-  // `arena` must hold arena_bytes() bytes and be aligned to 64 bytes.
+  // Gives all values memory and binds all kernels. `arena` must hold arena_bytes() bytes and be
+  // aligned to 64 bytes. Constants that are not in `pool` yet are added to it.
   void allocate(std::shared_ptr<void> arena, ConstantPool& pool);
   // Computes the constants. Must be called again if inputs change.
   void prepare();
@@ -103,7 +105,8 @@ class Executor {
   void update_state();
   NodeVector<int> last_readers() const;
   std::vector<int> time_of_kernels() const;
-  // Returns, for each kernel, the time until which the kernel uses its operands and results.
+  // Returns, for each kernel, the last time at which it uses its operands and results. `time` has
+  // the place of each kernel in the order in which the kernels run.
   std::vector<int> ends_of_kernels(const std::vector<int>& time) const;
   KernelNeeds needs_of(size_t kernel) const;
   void request_leaves(int constants);

@@ -21,7 +21,8 @@ NodeVector<int> Executor::last_readers() const {
   return last;
 }
 
-// Constants are computed before the first step, wherever they stand in the list of kernels.
+// Returns the place of each kernel in the order in which the kernels run. Constants are computed
+// before the first step, wherever their kernels stand in the list.
 std::vector<int> Executor::time_of_kernels() const {
   std::vector<int> time;
   int constants = 0, steps = 0;
@@ -30,8 +31,9 @@ std::vector<int> Executor::time_of_kernels() const {
   return time;
 }
 
-// Operands and results of a communication stay until it has ended. If its first reader has early
-// rows, it ends while that kernel runs.
+// Returns, for each kernel, the last time at which it uses its operands and results. A
+// communication uses them until it has ended. If the kernel that waits for the communication has
+// early rows, the communication ends while that kernel runs; otherwise it ends before that kernel.
 std::vector<int> Executor::ends_of_kernels(const std::vector<int>& time) const {
   const std::vector<size_t> ends = nacre::ends_of_kernels(*plan_, options_.overlap);
   std::vector<int> until;
@@ -57,8 +59,8 @@ KernelNeeds Executor::needs_of(size_t kernel) const {
 
 // Lets the result of a communication begin where its operand begins, so that no rank copies its own
 // rows. An exchange needs a place that is large enough for both. Returns false if the operand has
-// no place in the arena, if somebody reads the old values of its own rows later, or if the result
-// has other columns than the operand.
+// no place in the arena, if a later kernel reads rows of the operand that the communication
+// changes, or if the result has other columns than the operand.
 bool Executor::share_place(const Kernel& kernel, int k, NodeVector<int>& last_reader) {
   const NodeRef from = plan_->alias[plan_->dfg[kernel.root].inputs[0]];
   const int request = node_request_[from];
@@ -70,12 +72,14 @@ bool Executor::share_place(const Kernel& kernel, int k, NodeVector<int>& last_re
   if (request < 0 || (changes && read_later) || op == Op::to_columns || op == Op::to_rows) return false;
   node_request_[kernel.root] = request;
   requests_[request].bytes = std::max(requests_[request].bytes, bytes_of(kernel.root));
-  // The operand may be read after the last reader of the result.
+  // No later kernel may overwrite the result, because the operand, which lies in the same memory,
+  // may be read after the last reader of the result.
   if (!changes) last_reader[kernel.root] = -1;
   return true;
 }
 
-// Requests places for leaves that only constants read, in case they come from the host.
+// Requests places in the arena for leaves that only constants read, because their bytes may come
+// from host memory (bind_host()).
 void Executor::request_leaves(int constants) {
   if (backend_->on_host() || constants == 0) return;
   for (NodeRef i = 0; i < plan_->dfg.size(); ++i) {
@@ -116,7 +120,8 @@ void Executor::plan_memory() {
         return last_reader[o] == k && node_request_[o] >= 0 && bytes_of(o) == bytes_of(w);
       });
       if (r >= 0) {
-        // Both values share one request, which now lives as long as the new value.
+        // The new value overwrites an operand that no later kernel reads. Both share one request,
+        // which now lives as long as the new value.
         node_request_[w] = node_request_[r];
         last_reader[r] = -1;
         continue;

@@ -1,4 +1,4 @@
-// HostGather: how communicators that move memory of a GPU gather texts. The texts lie in host
+// HostGather: gathers texts for communicators that move memory of a GPU. The texts lie in host
 // memory, so a communicator of host memory gathers them.
 #pragma once
 

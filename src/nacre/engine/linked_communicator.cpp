@@ -17,7 +17,7 @@ namespace {
 // The watching thread checks this often whether another rank has failed.
 constexpr auto kWatch = std::chrono::milliseconds(100);
 
-// What all calls of one rank use: its link, its device and the communicator of the host.
+// Holds what all calls of one rank use: its link, its device and the communicator of the host.
 struct LinkedRank {
   LinkedRank(std::unique_ptr<Communicator> host_communicator, const std::shared_ptr<GpuCompiler>& compiler,
              std::unique_ptr<DeviceLink> device_link)
@@ -43,8 +43,8 @@ Rows rows_in(const RankBuffer& buffer, int64_t count, int64_t row_bytes) {
 
 ConstRows readable(const Rows& rows) { return {rows.data, rows.count, rows.row_bytes, rows.pitch, rows.index}; }
 
-// A call whose messages go over the link. Rows of a peer may lie in a buffer until wait() is
-// called.
+// The base class of calls whose messages go over the link. Rows of a peer may lie in a buffer until
+// wait() is called.
 class LinkedOperation : public CommOperation {
  public:
   double idle_seconds() const override { return met_->counters().idle; }
@@ -203,7 +203,7 @@ class LinkedCommunicator final : public Communicator {
   }
 
   // The thread of the rank may be waiting for its GPU, and the GPU for a rank that has failed. So
-  // this function runs in a thread of its own: it ends the link when a rank has failed.
+  // another thread runs this function, which ends the link when a rank has failed.
   void watch() {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatch, [this] { return ends_; })) {

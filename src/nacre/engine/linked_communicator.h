@@ -1,10 +1,10 @@
-// The communicator of a rank on a GPU of its own whose peers are GPUs of other processes. Rows go
-// from GPU to GPU by a link (device/link.h), which NCCL implements. Texts, and the news that a rank
-// has failed, go by a communicator of host memory, such as that of MPI.
+// This header declares the communicator of a rank on a GPU of its own whose peers are GPUs of other
+// processes. Rows go from GPU to GPU by a link (device/link.h), which NCCL implements. Texts, and
+// the news that a rank has failed, go by a communicator of host memory, such as that of MPI.
 //
-// With every call that the link carries, ranks also meet in a call of the host. A rank that does
-// not come is noticed there, and a thread that watches the host's communicator then gives the link
-// up, so that no GPU waits for it any longer.
+// With every call that the link carries, ranks also meet in a call of the host. If a rank does not
+// come, the host's communicator notices it. A thread that watches this communicator then gives the
+// link up, so that no GPU waits for that rank any longer.
 #pragma once
 
 #include <memory>

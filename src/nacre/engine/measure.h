@@ -1,6 +1,6 @@
-// Times kernels and steps of plans on the real graph, for the planner's search. Memory is planned
-// and taken as in training, and inputs are bound. A kernel runs after the one before it in the
-// step, on whatever its operands hold.
+// KernelTimer: times kernels and steps of plans on the real graph, for the planner's search. Memory
+// is planned and taken as in training, and inputs are bound. A kernel runs after the one before it
+// in the step, on whatever its operands hold.
 #pragma once
 
 #include <functional>

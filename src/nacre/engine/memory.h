@@ -1,5 +1,5 @@
-// Exact memory planning: every buffer that a step needs gets a place in one arena before anything
-// is allocated. Buffers whose lifetimes do not overlap share bytes.
+// plan_arena() plans memory exactly: every buffer that a step needs gets a place in one arena
+// before anything is allocated. Buffers whose lifetimes do not overlap share bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct ArenaPlan {
   int64_t floor_bytes = 0;
 };
 
-// Places large buffers first, each at the lowest offset where it overlaps nothing that is alive at
-// the same time.
+// Returns a place for every request. Large buffers are placed first, each at the lowest offset
+// where it overlaps nothing that is alive at the same time.
 ArenaPlan plan_arena(const std::vector<BufferRequest>& requests);
 
 // Holds one line of the bill that is shown before a run.

@@ -23,7 +23,8 @@ OptimizerNumbers optimizer_numbers(const OptimizerOptions& options, int64_t step
   f.decoupled = adamw ? static_cast<float>(1 - lr * options.weight_decay) : 1.0F;
   f.beta1 = static_cast<float>(options.beta1);
   f.beta2 = static_cast<float>(options.beta2);
-  // These are computed in double, because in float 1 - 0.999 has an error of 5e-5 of its value.
+  // The differences from 1 are computed in double, because in float 1 - 0.999 has an error of 5e-5
+  // of its value.
   f.rest1 = static_cast<float>(1 - options.beta1);
   f.rest2 = static_cast<float>(1 - options.beta2);
   f.correction1 = static_cast<float>(1 / (1 - std::pow(options.beta1, time)));

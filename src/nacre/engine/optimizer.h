@@ -21,7 +21,7 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   // Gradients whose norm over all parameters is larger than this are scaled down to it. With 0,
-  // they never are.
+  // gradients are never scaled.
   double clip_norm = 0;
   double ema = 0;  // decay of the moving average of the weights; 0 = no average is kept
 };
@@ -31,18 +31,20 @@ struct OptimizerOptions {
 double average_kept(double decay, int64_t step);
 // Returns the factor that gradients of this norm are multiplied by.
 double clip_factor(double clip_norm, double norm);
-// Returns the numbers of step `step`, counted from 1.
+// Returns the numbers that the formulas of step `step` use. Steps are counted from 1.
 OptimizerNumbers optimizer_numbers(const OptimizerOptions& options, int64_t step, double lr);
 
-// A trained parameter: elements [offset, offset + size) of the weights, and its gradient. With a
-// null gradient, the loss does not depend on the parameter, and the parameter is not changed.
+// Describes a trained parameter: elements [offset, offset + size) of the weights, and its gradient.
+// With a null gradient, the loss does not depend on the parameter, and the parameter is not
+// changed.
 struct TrainedParameter {
   int64_t offset = 0;
   int64_t size = 0;
   const float* gradient = nullptr;
 };
 
-// Arrays of `size` elements in the memory of the back end. They must outlive the optimiser.
+// Points to arrays of `size` elements in the memory of the back end. They must outlive the
+// optimiser.
 struct OptimizerMemory {
   float* weights = nullptr;
   float* first = nullptr;    // moments of adam, adamw, and sgd with momentum
@@ -54,8 +56,8 @@ struct OptimizerMemory {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Applies the gradients that are in memory at that time. A device may still be working on it when
-  // the call returns.
+  // Applies the gradients that are in memory at the time of the call. A device may still be working
+  // on the step when the call returns.
   virtual void step(double lr) = 0;
   // Exchanges the weights and their moving average. Without an average nothing happens.
   virtual void exchange_average() = 0;

@@ -1,5 +1,5 @@
-// What a rank needs to run a distributed plan: the blocks of its part of a graph, connected to the
-// other ranks by a communicator.
+// This header declares what a rank needs to run a distributed plan: the blocks of its part of a
+// graph, connected to the other ranks by a communicator.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace nacre {
 
 class GpuCompiler;
 
-// A graph that several ranks share.
+// Describes a graph that several ranks share.
 struct SharedGraph {
   const Graph& graph;
   const Partition& partition;  // the part of each rank; it must outlive the links
@@ -39,8 +39,8 @@ std::shared_ptr<RankLinks> make_rank_links(const SharedGraph& shared, std::share
 struct TotalRows {
   int64_t vertices = 0, edges = 0, pairs_src = 0, pairs_dst = 0;
 };
-// Returns links that plans can be made with, and memory can be planned with. They lead nowhere: a
-// call that would wait for another rank fails.
+// Returns links for making plans and planning memory without other ranks. A call that would have to
+// wait for another rank fails.
 std::shared_ptr<RankLinks> make_planning_links(const LocalGraph& local, const TotalRows& totals);
 
 }  // namespace nacre

@@ -1,5 +1,6 @@
-// The all-to-alls of ranks that aggregate in columns, as calls of a communicator: to_columns gives
-// each rank some columns of the rows of all vertices, and to_rows gives the rows back.
+// RankColumns: describes the all-to-alls of ranks that aggregate in columns as calls of a
+// communicator. to_columns gives each rank some columns of the rows of all vertices, and to_rows
+// gives the rows back.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ class RankColumns {
               Array<NodeId> order);
 
   const std::vector<double>& shares() const { return shares_; }
-  // Returns how many of `width` columns a rank has.
+  // Returns how many of `width` columns rank `rank` has.
   int64_t count(int rank, int64_t width) const;
 
   // Return what this rank sends and receives. `own` are rows of its own vertices, with `width`
@@ -30,11 +31,13 @@ class RankColumns {
   // vertices. The lists of vertices are made at the first call.
   ExchangeRequest to_columns(const std::byte* own, std::byte* all, int64_t width, int64_t element_bytes);
   ExchangeRequest to_rows(const std::byte* all, std::byte* own, int64_t width, int64_t element_bytes);
-  // Fills the one column of a rank that has no columns with zeros.
+  // Fills `all` with zeros. A rank whose share has no columns calls this, because it holds one
+  // column all the same.
   void clear(void* all, int64_t element_bytes) const;
 
  private:
-  // The vertices that one rank owns, in ascending order. The list lies where this rank computes.
+  // Lists the vertices that one rank owns, in ascending order. The list is in the memory of the
+  // device on which this rank computes.
   struct Owned {
     std::shared_ptr<const uint32_t> numbers;
     int64_t count = 0;

@@ -16,9 +16,9 @@ constexpr int64_t kHostBytes = 1 << 18;  // bytes that one thread of the host mo
 
 class Offer final : public RankOffer {
  public:
-  // Offers rows where they lie.
+  // Makes an offer of rows where they lie.
   explicit Offer(RankSide& owner) : owner_(owner) {}
-  // Offers a copy.
+  // Makes an offer of a copy, which is in `buffer`.
   Offer(RankSide& owner, RankBuffer buffer) : owner_(owner), buffer_(std::move(buffer)) {}
   ~Offer() override {
     if (buffer_.memory != nullptr) owner_.buffers->give(std::move(buffer_));
@@ -28,7 +28,8 @@ class Offer final : public RankOffer {
 
   bool is_copy() const override { return buffer_.memory != nullptr; }
   void* memory() const { return buffer_.memory.get(); }
-  // Says that everything that the owner has queued until now must be done before others read.
+  // Makes readers of this offer wait until the owner's device has done everything that is queued
+  // now.
   void publish() {
     if (owner_.device != nullptr) ready_ = owner_.device->record();
   }
@@ -192,7 +193,8 @@ std::shared_ptr<RankTicket> DeviceRankMemory::take(int to, const Copy& copy, Ran
   return std::make_shared<Ticket>(side, work);
 }
 
-// If the rank is on the host, its own work has ended, because its thread has done it.
+// Makes the device of the rank wait for the work of a ticket. A rank on the host has no tickets,
+// because its thread does the work itself.
 void DeviceRankMemory::wait(int rank, RankTicket& ticket) {
   RankSide& side = sides_[rank];
   const auto& of_work = static_cast<const Ticket&>(ticket);

@@ -1,5 +1,5 @@
-// The memory of ranks that are devices of one process (cluster/rank_memory.h): GPUs, virtual GPUs,
-// and the host.
+// This header declares the memory of ranks that are devices of one process (cluster/rank_memory.h):
+// GPUs, virtual GPUs, and the host.
 //
 // The thread of a rank never waits for a GPU. A GPU rank that sends notes the point of its stream
 // from which on its rows may be read. The receiver's second stream waits for this point and then
@@ -24,7 +24,8 @@ class GpuCompiler;
 // for each rank; null means that the values of the rank lie in host memory. Ranks must not share a
 // device object, but several devices may be of the same GPU.
 std::shared_ptr<RankMemory> make_rank_memory(const std::vector<std::shared_ptr<Device>>& devices);
-// Takes the compilers of the ranks instead of opening new ones; null means host memory.
+// Returns the same memory, but with the given compilers of the ranks instead of new ones. A null
+// compiler means that the values of the rank lie in host memory.
 std::shared_ptr<RankMemory> make_rank_memory(std::vector<std::shared_ptr<GpuCompiler>> compilers);
 
 }  // namespace nacre

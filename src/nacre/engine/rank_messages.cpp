@@ -27,7 +27,7 @@ class RankMessages::Pending final : public PendingCommunication {
   PendingCall call_;
 };
 
-// An exchange of rows, some of which may have to be converted.
+// Carries out an exchange of rows, some of which may have to be converted.
 class RankMessages::PendingRows final : public PendingCommunication {
  public:
   PendingRows(RankMessages& owner, ExchangeRequest request, const RowTypes& types)

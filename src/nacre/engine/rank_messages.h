@@ -22,7 +22,8 @@ class RankMessages {
   RankMessages(std::shared_ptr<const LocalGraph> local, RankColumns columns, Communicator& communicator,
                const std::shared_ptr<GpuCompiler>& compiler);
 
-  // See RankLinks. `to` may begin where `from` begins.
+  // These functions start the operations that RankLinks describes. `to` may begin where `from`
+  // begins.
   std::unique_ptr<PendingCommunication> start_exchange(const void* from, void* to, int64_t row_bytes,
                                                        const RowTypes& types = {});
   std::unique_ptr<PendingCommunication> start_add(SumType type, const void* from, void* to, int64_t width,

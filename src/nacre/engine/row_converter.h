@@ -27,7 +27,7 @@ class RowConverter {
   explicit RowConverter(std::shared_ptr<GpuCompiler> compiler);
   ~RowConverter();
 
-  // The messages of one call that are converted.
+  // Holds the messages of one call that are converted.
   struct Messages {
     struct Received {
       ConstRows from;  // rows of bf16
@@ -38,8 +38,9 @@ class RowConverter {
     std::vector<RankBuffer> buffers;  // memory of the rows that travel
   };
 
-  // Replaces those rows of the request that must travel as bf16 by buffers of bf16. All rows of the
-  // request are f32. What the rank sends is converted in this call.
+  // Replaces those rows of the request that must travel as bf16 by buffers of bf16, and returns
+  // what finish() needs. All rows of the request are f32. What the rank sends is converted in this
+  // call.
   Messages convert(ExchangeRequest& request, const RowTypes& types);
   // Converts what has arrived, after the end of the call.
   void finish(Messages& messages);

@@ -10,7 +10,7 @@
 namespace nacre {
 namespace {
 
-// Stage: the GPU of a rank, and page-locked memory of the host that its rows go through.
+// Stage: holds the GPU of a rank, and page-locked memory of the host that its rows go through.
 class Stage {
  public:
   explicit Stage(const std::shared_ptr<GpuCompiler>& compiler)

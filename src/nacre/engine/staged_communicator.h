@@ -1,7 +1,7 @@
-// The communicator of a rank on a GPU whose peers are in other processes. It copies the rows that
-// the rank sends to page-locked memory of the host, sends them from there with a communicator of
-// host memory, such as that of MPI, and copies what arrives to the GPU. The other ranks may be on
-// GPUs or on the host.
+// This header declares the communicator of a rank on a GPU whose peers are in other processes. It
+// copies the rows that the rank sends to page-locked memory of the host, sends them from there with
+// a communicator of host memory, such as that of MPI, and copies what arrives to the GPU. The other
+// ranks may be on GPUs or on the host.
 //
 // A call waits at its start until the GPU has reached it, because host memory must hold the rows
 // before they are sent. After that the rank queues work for the GPU while rows travel.

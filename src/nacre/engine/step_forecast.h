@@ -1,6 +1,7 @@
-// Counts what a step of a plan costs a rank, without running the step: the bytes that the rank
-// sends and receives, and what it does one after the other (cost/step_clock.h). Only numbers of
-// rows are needed, so the graph of the rank need not be there.
+// These functions forecast what a step of a plan costs a rank, without running the step: the bytes
+// that the rank sends and receives, and the actions that it takes one after the other, with
+// predicted seconds (cost/step_clock.h). Only numbers of rows are needed, so the graph of the rank
+// need not be there.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace nacre {
 
-// Rows that a rank exchanges with one other rank.
+// Counts the rows that a rank exchanges with one other rank.
 struct PeerCount {
   int rank = 0;
   double halo = 0, sent = 0;
@@ -27,7 +28,8 @@ struct RankRows {
   double edges = 0;  // number of edges that lead to own vertices
   double pairs_src = 0, pairs_dst = 0;
   double types = 1;  // number of edge types
-  // What `halo` and `sent` consist of. It may be empty if all ranks store rows alike.
+  // For each other rank: its part of `halo` and of `sent`. It may be empty if all ranks store rows
+  // alike.
   std::vector<PeerCount> peers;
 
   // Holds the same numbers for another graph of the rank (RankViews).
@@ -43,7 +45,7 @@ struct RankRows {
   double operator()(Space space) const;
 };
 
-// The part of the graph that one rank has, as it was cut.
+// Refers to the part of the graph that one rank has.
 struct RankPart {
   const Blocks& blocks;
   const LocalGraph& local;

@@ -111,7 +111,8 @@ std::shared_ptr<const cpu::GTaskView> GraphViews::gtasks(const Graph& graph, con
   return view;
 }
 
-// Graphs are known by the addresses of their arrays, which another graph may have later.
+// Drops the views of a graph that will be freed. Views are found by the addresses of a graph's
+// arrays, which another graph may have later.
 void GraphViews::forget(const Graph& graph) {
   const GraphKey gone = graph_key(graph);
   const auto erase = [&](auto& forms) {

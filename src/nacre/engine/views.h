@@ -1,6 +1,6 @@
-// The prepared forms of a graph that kernels walk. They are built once for each graph and form and
-// shared by all executors. Views with a `parent` use what the parent holds and keep what they make
-// to themselves, so the views of a batch's blocks end with the batch.
+// GraphViews: makes and holds the prepared forms of graphs that kernels walk. A form of a graph is
+// made once and shared by all executors. Views with a `parent` use what the parent holds and keep
+// what they make to themselves, so the views of a batch's blocks end with the batch.
 #pragma once
 
 #include <functional>
@@ -32,8 +32,8 @@ class GraphViews {
   std::shared_ptr<const cpu::RowsByType> by_type(const Graph& graph, SpaceKind space);
   // Returns the pair at `end` of every entry of a view of edges.
   const NodeId* pair_columns(const Graph& graph, Direction direction, End end);
-  // Cuts the edges into gTasks: on the device, if `on_device` and there is one, otherwise on the
-  // host. The gTasks are the same.
+  // Cuts the edges into gTasks: on the device, if `on_device` and there is a device that can do it,
+  // otherwise on the host. Both give the same gTasks.
   std::shared_ptr<const GTasks> tasks(const Graph& graph, const PartitionTable& table, bool on_device = false);
   std::shared_ptr<const cpu::GTaskView> gtasks(const Graph& graph, const PartitionTable& table,
                                                const cpu::GTaskOptions& options);
@@ -41,7 +41,7 @@ class GraphViews {
   // Drops the forms of a graph that this object itself holds, before the graph is freed. Executors
   // that walk them must be gone.
   void forget(const Graph& graph);
-  // A function that makes gTasks on a device; its result must be that of the host.
+  // Makes gTasks on a device. The gTasks must be equal to those that the host would make.
   using Partition = std::function<GTasks(const Graph&, const PartitionTable&)>;
   void partition_with(Partition make) { partition_ = std::move(make); }
 

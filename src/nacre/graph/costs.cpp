@@ -5,14 +5,15 @@
 namespace nacre {
 namespace {
 
-// Bytes per key of a sort: the keys with their positions, once before and once after a pass.
+// Bytes that a sort takes for each key. A key and its position take 8 bytes, and a pass of the sort
+// holds them twice: as its input and as its output.
 constexpr int64_t kSorting = 16;
 
 }  // namespace
 
 int64_t build_graph_bytes(const GraphCounts& g) {
-  // Beside the list, build_graph() holds the order by source and, while it sorts, the destinations
-  // in that order.
+  // Besides the list of edges, build_graph() holds the order by source and, while it sorts, the
+  // destinations in that order.
   const int64_t list = 8 + (g.weighted ? 4 : 0) + (g.typed ? 2 : 0);
   return g.edges * (list + 4 + kSorting) + g.nodes * 16;
 }

@@ -67,7 +67,8 @@ class DegreeCounts {
     for (const int64_t d : large_) visit(d, 1);
   }
 
-  // Returns the nearest-rank percentile as an index from 0.
+  // Returns the index, from 0, of the percentile `share` in a sorted list with an entry for each
+  // vertex, by the nearest-rank rule.
   static int64_t rank(int64_t vertices, double share) {
     return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(share * static_cast<double>(vertices))) - 1);
   }

@@ -37,7 +37,7 @@ BipartitePairs bipartite_pairs(const Graph& graph) {
   return b;
 }
 
-// Which pairs are in the cover.
+// Says which pairs are in the cover.
 struct Covered {
   explicit Covered(const BipartitePairs& b)
       : dst(static_cast<size_t>(b.at_dst.num_pairs)), src(static_cast<size_t>(b.num_sources)) {}
@@ -170,7 +170,8 @@ Covered minimum_cover(const BipartitePairs& b, int types) {
   return covered;
 }
 
-// Returns the graph of the edges for which `keep` is `wanted`, and sets their positions.
+// Returns the graph of the edges e of `graph` with keep[e] == wanted. `positions` becomes the list
+// of these e.
 Graph half_of(const Graph& graph, const Buffer<char>& keep, char wanted, Array<EdgeId>& positions) {
   GraphArrays half;
   half.num_src = graph.num_src();
@@ -210,7 +211,8 @@ int64_t EdgeCover::bytes() const {
 }
 
 // There are two indexes of pairs, and each takes at most 30 bytes for each edge. The index at the
-// sources is freed before the pairs are matched, and the matching takes less memory than it did.
+// sources is freed before the pairs are matched, and the matching takes less memory than that
+// index.
 int64_t covering_bytes(int64_t edges) { return edges * 2 * 30; }
 
 EdgeCover cover_edges(const Graph& graph) {

@@ -1,7 +1,8 @@
 // Divides the edges of a graph between the (vertex, type) pairs of their two ends, so that the
 // edges touch few pairs. Typed work on an edge can be done once for the pair of its source or once
-// for the pair of its destination; a pair that many edges share saves work. The fewest pairs that
-// have every edge at one of its ends are a minimum vertex cover of the bipartite graph of pairs.
+// for the pair of its destination; a pair that many edges share saves work. The smallest set that
+// contains the source pair or the destination pair of every edge is a minimum vertex cover of the
+// bipartite graph of pairs.
 #pragma once
 
 #include "nacre/graph/graph.h"
@@ -19,13 +20,13 @@ struct EdgeCover {
   // Returns the number of pairs that the edges touch: destination pairs of one half and source
   // pairs of the other.
   int64_t num_pairs() const { return at_dst.count_pairs(End::dst) + at_src.count_pairs(End::src); }
-  // Returns the bytes of both halves without the forms that are built on first use.
+  // Returns the bytes of both halves, without what their graphs build on first use, such as out().
   int64_t bytes() const;
 };
 
 // Returns a cover with the fewest pairs if the search for it ends within kMostCoverPhases phases;
-// otherwise one that has a few more. The result depends on the graph alone. Takes about a second
-// for a million edges on one core; types are searched in parallel.
+// otherwise a cover with a few pairs more. The result depends on the graph alone. The search takes
+// about a second for a million edges on one core; types are searched in parallel.
 EdgeCover cover_edges(const Graph& graph);
 inline constexpr int kMostCoverPhases = 24;
 

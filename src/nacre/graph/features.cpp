@@ -85,8 +85,9 @@ struct EdgeSums {
   int64_t self_loops = 0, duplicates = 0, halo = 0;
   int64_t row_changes = 0;
   double distance_log = 0, gap_log = 0, reuse_log = 0;
-  // Sums over the edges, for the correlation of the row length with the column length at the two
-  // ends of an edge: of their product and of their squares, after subtraction of their means.
+  // For the correlation of the row length with the column length at the two ends of an edge: sums
+  // over the edges of the product of both lengths and of the square of each, after subtraction of
+  // the means.
   double both = 0, row_squares = 0, column_squares = 0;
 };
 
@@ -110,7 +111,7 @@ void add(EdgeSums& a, const EdgeSums& b) {
   a.column_squares += b.column_squares;
 }
 
-// Walks windows of rows.
+// Visits the edges of all rows, window by window in parallel, and adds up their figures.
 class EdgeWalk {
  public:
   EdgeWalk(const Graph& graph, int64_t own, const std::vector<int64_t>& out)
@@ -142,12 +143,14 @@ class EdgeWalk {
       if (row > 0) sums.row_changes += std::abs(graph_.in_degree(row) - graph_.in_degree(row - 1));
       walk_row(row, begin, last, sums);
     }
-    // Entries of this window must not look like entries of the next window of this thread.
+    // This thread uses `last` again for its next window, so the entries that this window set become
+    // 0.
     for (int64_t i = graph_.row_ptr()[begin]; i < graph_.row_ptr()[end]; ++i) last[graph_.col_idx()[i]] = 0;
     return sums;
   }
 
-  // last[source] is 0, or 1 + the last row of this window that read the source, less `begin`.
+  // last[source] is 0 if no row of this window has read the source yet, otherwise 1 + r - begin,
+  // where r is the last row that read it.
   void walk_row(int64_t row, int64_t begin, std::vector<uint32_t>& last, EdgeSums& sums) const {
     const int64_t first = graph_.row_ptr()[row];
     const auto place = static_cast<uint32_t>(row - begin);
@@ -193,8 +196,8 @@ class EdgeWalk {
   double row_mean_ = 0, column_mean_ = 0;    // means over the edges
 };
 
-// Writes the figures of row or column lengths, whose features begin with `first`, in the order of
-// the enumeration.
+// Writes the figures of the row or column lengths into the features from `first` on, in the order
+// of GraphFeature.
 void write_lengths(const DegreeStats& s, double edges, int64_t count, F first, GraphFeatures& out) {
   const double values[] = {s.mean,
                            s.deviation,

@@ -16,13 +16,13 @@
 namespace nacre {
 
 enum class GraphFeature : uint8_t {
-  // sizes
+  // Sizes of the matrix.
   rows,
   columns,
   nonzeros,
   density,
   edge_types,
-  // non-zeros of the rows
+  // Numbers of non-zeros in a row.
   row_mean,
   row_deviation,
   row_variation,
@@ -37,7 +37,7 @@ enum class GraphFeature : uint8_t {
   row_empty,
   row_longest,
   row_change,
-  // non-zeros of the columns
+  // Numbers of non-zeros in a column.
   column_mean,
   column_deviation,
   column_variation,
@@ -51,7 +51,7 @@ enum class GraphFeature : uint8_t {
   column_gini,
   column_empty,
   column_longest,
-  // places of the non-zeros
+  // Where the non-zeros lie in the matrix.
   distance_mean,
   distance_log,
   bandwidth,
@@ -61,7 +61,7 @@ enum class GraphFeature : uint8_t {
   distinct_1024,
   distinct_16384,
   reuse_log,
-  // structure
+  // Structure of the graph.
   self_loops,
   duplicates,
   halo_columns,
@@ -74,8 +74,8 @@ inline constexpr int kGraphFeatures = static_cast<int>(GraphFeature::count_);
 struct GraphFeatureInfo {
   std::string_view name;
   std::string_view about;
-  // Whether the feature grows with the graph over several orders of magnitude, so that models read
-  // log(1 + feature) where they predict a logarithm.
+  // True if the feature grows with the graph over several orders of magnitude. Models that predict
+  // a logarithm read log(1 + feature) then.
   bool by_logarithm = false;
 };
 const GraphFeatureInfo& graph_feature_info(GraphFeature feature);
@@ -86,8 +86,8 @@ struct GraphFeatures {
   double operator[](GraphFeature f) const { return value[static_cast<size_t>(f)]; }
 };
 
-// Returns the features. The first `own` sources belong to the part; the others are its halo. Takes
-// four bytes of memory for each source and thread while it runs.
+// Returns the features of `graph`. The first `own` sources belong to the part; the others are its
+// halo. The function takes four bytes of memory for each source and thread while it runs.
 GraphFeatures graph_features(const Graph& graph, int64_t own);
 
 }  // namespace nacre

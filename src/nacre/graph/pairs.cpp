@@ -101,7 +101,7 @@ PairIndex make_pairs(const Graph& graph, End end) {
   return p;
 }
 
-// Goes vertex by vertex; a type counts if no earlier edge of the vertex has it.
+// Counts vertex by vertex: an edge begins a new pair if no earlier edge of the vertex has its type.
 int64_t count_pairs(const Graph& graph, End end) {
   const bool src = end == End::src;
   const int64_t vertices = src ? graph.num_src() : graph.num_dst();

@@ -25,8 +25,8 @@ std::vector<NodeId> scattered(int64_t vertices, int64_t count, uint64_t seed) {
   return all;
 }
 
-// Returns vertices found by following edges backwards from a random vertex. If everything that can
-// be reached is in the ball, the search goes on from the next vertex that is not.
+// Returns `count` vertices found by following edges backwards from a random vertex. If nothing more
+// can be reached, the search goes on from the next vertex that has not been found.
 std::vector<NodeId> ball(const Graph& graph, int64_t count, uint64_t seed) {
   std::vector<char> found(graph.num_nodes(), 0);
   std::vector<NodeId> queue;

@@ -25,12 +25,12 @@ std::vector<NodeId> draw_vertices(const Graph& graph, PartShape shape, int64_t c
 struct GraphPart {
   Graph graph;
   int64_t own = 0;
-  // Numbers in the whole graph: first those of own vertices, then those of the halo, each
-  // ascending.
+  // The numbers of the vertices in the whole graph: first those of the own vertices, then those of
+  // the halo, each ascending.
   std::vector<NodeId> vertices;
 };
-// Returns the part of the vertices `own`, which must be ascending. Without a halo, edges from
-// outside are left out. Edges keep weights and types.
+// Returns the part of the vertices `own`, which must be ascending. If `halo` is false, edges from
+// vertices outside the part are left out. Edges keep weights and types.
 GraphPart part_of(const Graph& graph, std::span<const NodeId> own, bool halo);
 
 }  // namespace nacre

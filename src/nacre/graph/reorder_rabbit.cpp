@@ -124,8 +124,8 @@ class Rabbit {
   std::vector<NodeId> first_child_;
   std::vector<NodeId> last_child_;
   std::vector<NodeId> next_sibling_;
-  // links_[v] holds the links of community v from the moment it joins another community until that
-  // one has gathered them in its own turn.
+  // links_[v] is set when v takes its turn. If v joins another community, the links stay here until
+  // that community takes its turn and gathers them.
   std::vector<std::vector<Link>> links_;
   std::vector<uint32_t> weight_;
   std::vector<NodeId> touched_;

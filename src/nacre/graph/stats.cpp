@@ -1,5 +1,5 @@
-// Linear passes over the in-CSR. All counts are integers, so the order in which threads add them
-// does not matter.
+// The figures come from linear passes over the in-CSR. All counts are integers, so the order in
+// which threads add them does not matter.
 //
 // Components are found with a union-find forest in which every root points to itself and every link
 // goes to a smaller id. A root is hooked under a smaller root by compare-and-swap, so threads need
@@ -34,8 +34,8 @@ class Forest {
   NodeId root(NodeId v) {
     for (NodeId up = load(v); up != v; up = load(v)) {
       const NodeId above = load(up);
-      // Halves the path. A thread that loses the race leaves an older ancestor in place, which is
-      // still an ancestor.
+      // Halves the path from v to its root. If another thread changes the parent of v at the same
+      // time, the parent that it sets is an ancestor of v, too.
       if (above != up) std::atomic_ref(parent_[v]).compare_exchange_weak(up, above, std::memory_order_relaxed);
       v = above;
     }

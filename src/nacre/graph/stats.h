@@ -36,8 +36,8 @@ struct GraphStats {
 
 GraphStats compute_stats(const Graph& graph);
 
-// Returns the share of edges between vertices of the same label, or NaN if there are no such edges
-// to count. Edges with an unlabelled end (label < 0) are left out.
+// Returns the share of edges between vertices of the same label. Edges with an unlabelled end
+// (label < 0) do not count; returns NaN if no edge counts.
 double edge_homophily(const Graph& graph, std::span<const int32_t> labels);
 
 }  // namespace nacre

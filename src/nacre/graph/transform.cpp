@@ -62,7 +62,7 @@ bool has_loop(const Graph& graph, int64_t v) {
   return std::binary_search(row, row + graph.in_degree(v), static_cast<NodeId>(v));
 }
 
-// The edges of a graph that is being written, row by row.
+// Collects the edges of a new graph and makes the graph of them.
 class EdgeBuffers {
  public:
   EdgeBuffers(int64_t edges, bool weighted, bool typed)

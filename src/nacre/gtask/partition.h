@@ -17,7 +17,7 @@ struct GTasks {
   Graph graph;
   PartitionTable table;
   Array<int64_t> task_ptr;  // num_tasks + 1 elements
-  // In-CSR position of each entry; empty if it is the entry's own number.
+  // In-CSR position of each entry's edge; empty if entry i is the edge at position i for all i.
   Array<EdgeId> edge;
   Array<NodeId> src;     // source of each entry
   Array<NodeId> dst;     // destination of each entry

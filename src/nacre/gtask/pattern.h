@@ -44,8 +44,8 @@ struct PatternReport {
 // Finds the patterns and the outliers. Overfill: a gTask has more than 4 times the mean number of
 // edges (and at least 64), and edge-id does not bound it. Underfill: it has fewer distinct values
 // than half of what one of the exact(k) entries allows. Frequent: most of its edges have a
-// destination (or, if src-id is restricted, a source) that at least 8 other gTasks have too. If
-// several hold, the first counts.
+// destination (or, if src-id is restricted, a source) that at least 8 other gTasks have too. A
+// gTask of several of these kinds counts as the one that comes first in this list.
 PatternReport find_patterns(const GTasks& tasks);
 
 // Returns a description of a few lines for people.

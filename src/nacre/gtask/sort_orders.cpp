@@ -1,7 +1,7 @@
-// A least-significant-digit radix sort whose passes move the columns of the edges (number, source,
-// destination, type) together. The keys are then read in sequence; looking them up through a
-// permutation would miss the cache at every edge. Digits have few bits, so that a pass writes to
-// few places at a time. Besides its result, a sort takes at most 15 bytes per edge.
+// This file has a least-significant-digit radix sort. Its passes move the columns of the edges
+// (number, source, destination, type) together. The keys are then read in sequence; looking them up
+// through a permutation would miss the cache at every edge. Digits have few bits, so that a pass
+// writes to few places at a time. Besides its result, a sort takes at most 15 bytes per edge.
 #include "nacre/gtask/sort_orders.h"
 
 #include <algorithm>
@@ -180,7 +180,8 @@ std::vector<NodeId> degrees_at(const Graph& graph, Location end) {
   return degree;
 }
 
-// Starts from a kept order that is sorted by as many of the last keys as possible.
+// Returns the edges in the order that a table needs. The sort starts from a kept order that is
+// sorted by as many of the last keys as possible.
 EdgeOrder SortOrders::order(const PartitionTable& table) {
   const std::vector<SortKey> keys = essential_keys(sort_keys(table), graph_);
   const std::span<const SortKey> all = keys;

@@ -17,8 +17,8 @@
 
 namespace nacre {
 
-// The numbers that the rows of a space have in the whole graph. They are the rows' own numbers,
-// unless several ranks share the graph.
+// The numbers that the rows of a space have in the whole graph. A row has the same number in its
+// space and in the whole graph, unless several ranks share the graph.
 struct RowIds {
   const uint32_t* ids = nullptr;  // null: row r is number r
   int64_t operator[](int64_t r) const { return ids == nullptr ? r : int64_t{ids[r]}; }
@@ -46,8 +46,8 @@ struct CoverLayers {
   bool holds(Space space) const { return exist() && space.layer >= at_dst; }
 };
 
-// The vertices of v0 by their kinds: for each kind, the rows of its vertices in v0, in ascending
-// order. Each row belongs to one kind.
+// The vertices of v0 by their kinds: element k lists the rows that the vertices of kind k have in
+// v0, in ascending order. Each row belongs to one kind.
 using KindRows = std::vector<Array<NodeId>>;
 
 class Blocks {
@@ -84,8 +84,8 @@ class Blocks {
   // Returns the number of rows on all ranks together.
   int64_t total_rows(Space space) const { return links_ && !is_whole(space) ? links_->total_rows(space) : rows(space); }
   // Returns the numbers of the layers that hold the graph of all ranks and the rank's reversed
-  // edges (-1 for one that does not exist), with the rank's number and the shares. Without other
-  // ranks, both are -1.
+  // edges (-1 for a layer that does not exist), with the rank's number and the shares. If there
+  // are no other ranks, both numbers of layers are -1.
   RankViews views() const;
   // Returns whether a space belongs to the layer of reversed edges.
   bool is_reversed(Space space) const { return reversed_ >= 0 && space.layer >= reversed_; }
@@ -109,7 +109,7 @@ class Blocks {
   std::vector<Graph> layers_;         // the graphs share their arrays, so copies are cheap
   std::shared_ptr<RankLinks> links_;
   std::shared_ptr<const KindRows> kinds_;  // null if no space of a kind is used
-  // Layers of the whole graph and of reversed edges; -1 if there is none.
+  // The numbers of the layers of the whole graph and of reversed edges; -1 if there is none.
   int whole_ = -1, reversed_ = -1;
 };
 

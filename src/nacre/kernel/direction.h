@@ -14,10 +14,10 @@ enum class Direction : uint8_t { by_dst, by_src, by_dst_pair, by_src_pair, pairs
 // Returns whether edges are grouped by their destination, or by a pair of their destination.
 inline bool rows_at_dst(Direction d) { return d == Direction::by_dst || d == Direction::by_dst_pair; }
 
-// How the entries of a row become one row.
+// Says how the entries of a row become one row.
 enum class ReduceOp : uint8_t { sum, mean, max };
 
-// How many sequences an LSTM runs together unless a partition table says otherwise.
+// The number of sequences that an LSTM runs together unless a partition table says otherwise.
 inline constexpr int64_t kSequencesAtATime = 128;
 
 }  // namespace nacre

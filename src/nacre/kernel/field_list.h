@@ -25,7 +25,7 @@ namespace nacre {
   macro field __VA_OPT__(NACRE_EACH_AGAIN NACRE_EACH_PARENS(macro, __VA_ARGS__))
 #define NACRE_EACH_AGAIN() NACRE_EACH_STEP
 
-// Members of one type, as one declaration has them: "i64", "begin, end".
+// The members of one type in a declaration, for example the type "i64" with the names "begin, end".
 struct StructMembers {
   std::string_view type, names;
   size_t bytes;  // size of one member
@@ -44,7 +44,8 @@ constexpr size_t packed_bytes(std::span<const StructMembers> list) {
 #define NACRE_STRUCT_MEMBERS(type, ...) ::nacre::StructMembers{#type, #__VA_ARGS__, sizeof(type)},
 
 // Defines struct Name. Each item has a type, as the CUDA text writes it, and the names of one or
-// more members. Padding is refused: without padding, equal members mean an equal layout.
+// more members. A struct with padding does not compile: without padding, equal members lie at equal
+// places on the host and on the device.
 #define NACRE_STRUCT(Name, ...)                                                                 \
   struct Name {                                                                                 \
     NACRE_EACH(NACRE_STRUCT_DECLARATION, __VA_ARGS__)                                           \

@@ -126,8 +126,9 @@ bool has_products(const RowProgram& program) {
   return std::any_of(program.code.begin(), program.code.end(), [](const Micro& m) { return is_product(m.op); });
 }
 
-// Writes one micro-op on each line, for example "r2[256] = mul r0 r1*64". An operand is written as
-// %N, the DFG node behind the pointer; r1*64 is register 1 with every element repeated 64 times.
+// Returns a text with one micro-op on each line, for example "r2[256] = mul r0 r1*64". An operand
+// is written as %N, the DFG node behind the pointer; r1*64 is register 1 with every element
+// repeated 64 times.
 std::string program_text(const RowProgram& program) {
   std::string text = fmt::format("program over {}\n", space_text(program.domain));
   for (const Micro& m : program.code) text += micro_text(program, m);

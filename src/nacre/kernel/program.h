@@ -23,7 +23,7 @@ enum class MicroOp : uint8_t {
   load_type,  // out = operand[type]
   load_row0,  // out = operand[0] for every row; used for parameters
   root,       // out = the row just computed by the kernel this program follows (post programs only)
-  // add, sub, mul: out = a ∘ b. The width of a is out.width / a_repeat, and each of its elements is
+  // add, sub, mul: out = a ∘ b. The width of a is out.width / a_repeat, and each element of a is
   // used a_repeat times in a row; the same holds for b and b_repeat.
   add,
   sub,
@@ -38,18 +38,20 @@ enum class MicroOp : uint8_t {
 #undef NACRE_GRADIENT_MICRO
       inv,
   inv_sqrt,
-  // element number = position · width + column; alpha = share of elements dropped; uses salt
+  // dropout: out = a, with dropped elements set to 0 and kept ones divided by 1 - alpha. alpha is
+  // the share of elements that are dropped. The draws depend on salt and on the number of the
+  // element, position · width + column.
   dropout,
   expand,   // out = a with every element repeated a_repeat times
   row_sum,  // out = sums of consecutive groups of a_width / out.width elements
   dot,      // out = row_sum(a · b) without storing the product
   concat,   // out = per group of the last dim: a's `a_part` elements, then b's `b_part`
   slice,    // out = elements [begin, begin + b_part) of each group of a_part elements
-  // The transpose of slice: each group of a_part elements is placed at `begin` of a group of b_part
-  // elements; the other elements are 0.
+  // pad: the transpose of slice. Each group of a_part elements is placed at `begin` of a group of
+  // b_part elements; the other elements are 0.
   pad,
-  // out = a where operand (int32 argmax rows, one for each destination) equals the row's position;
-  // 0 elsewhere.
+  // take_max: out = a where operand (int32 argmax rows, one for each destination) equals the row's
+  // position; 0 elsewhere.
   take_max,
   row_normalize,       // alpha = epsilon
   row_normalize_grad,  // a = gradient of the result, b = x
@@ -92,9 +94,9 @@ struct RowProgram {
   // this list are stored as f32.
   std::vector<char> narrow;
   // Whether dropout draws by the numbers that the rows have in the whole graph, because several
-  // ranks share it.
+  // ranks share the graph.
   bool numbered = false;
-  // Returns whether the program loads nothing from memory that it stores to.
+  // Whether the program loads nothing from memory that it stores to.
   bool stores_apart = false;
   bool empty() const { return code.empty(); }
   bool is_narrow(int operand) const { return static_cast<size_t>(operand) < narrow.size() && narrow[operand] != 0; }

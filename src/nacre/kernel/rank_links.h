@@ -11,7 +11,7 @@
 
 namespace nacre {
 
-// How ranks store the rows of a communication. Rows travel as bf16 to and from every rank that
+// Says how ranks store the rows of a communication. Rows travel as bf16 to and from every rank that
 // stores them so.
 struct RowTypes {
   bool narrow = false;                       // whether this rank stores bf16; otherwise it stores
@@ -19,7 +19,8 @@ struct RowTypes {
   const std::vector<char>* ranks = nullptr;  // whether each rank stores bf16; null or empty: no
                                              // rank does
 
-  // Returns whether this rank converts what it sends to a rank and receives from it.
+  // Returns whether rows to and from another rank are converted, because this rank stores f32 and
+  // the other one bf16.
   bool converts(int rank) const { return !narrow && ranks != nullptr && !ranks->empty() && (*ranks)[rank] != 0; }
 };
 
@@ -38,21 +39,22 @@ struct Communication {
   int64_t row_bytes() const { return width * (types.narrow ? 2 : 4); }
 };
 
-// A communication operation that was started. Destroying it before finish() has returned means that
-// the rank has failed.
+// A communication operation that was started. If an object is destroyed before finish() has
+// returned, the rank counts as failed.
 class PendingCommunication {
  public:
   virtual ~PendingCommunication() = default;
-  // When this returns, work that the rank begins or queues may use the result and may overwrite the
-  // operand. Waits for other ranks, and throws if one has failed.
+  // When finish() returns, work that the rank begins or queues from then on may use the result and
+  // may overwrite the operand. The function waits for other ranks, and throws if one has failed.
   virtual void finish() = 0;
 };
 
-// Counts the rank's own vertices that can be computed while ranks still communicate. They are the
-// first ones; the alone vertices are also inside.
+// Counts the rank's own vertices that can be computed while ranks still communicate. These vertices
+// are the first ones of the rank. The first `alone` of them are alone vertices, and the first
+// `inside` are inside vertices, which include the alone ones.
 struct EarlyRows {
-  int64_t alone = 0;   // number of first vertices that no edge connects with other ranks
-  int64_t inside = 0;  // number of first vertices to which no edge leads from other ranks
+  int64_t alone = 0;   // number of vertices that no edge connects with other ranks
+  int64_t inside = 0;  // number of vertices to which no edge leads from other ranks
 };
 
 class RankLinks {
@@ -89,21 +91,21 @@ class RankLinks {
   // for this vertex, in the order of the ranks. `width` is the number of elements of a row.
   virtual void exchange_add(const float* all, float* own, int64_t width, bool reversed) = 0;
   virtual void exchange_add(const double* all, double* own, int64_t width, bool reversed) = 0;
-  // Gives each rank its columns of the rows of all vertices, in the order of the whole graph. `own`
-  // has rows of `width` elements of `element_bytes` bytes each. A rank that has no columns gets one
-  // column of zeros.
+  // Fills `all` with this rank's columns of the rows of all vertices, in the order of the whole
+  // graph. `own` has the rows of this rank's own vertices, each with `width` elements of
+  // `element_bytes` bytes. A rank that has no columns gets one column of zeros.
   virtual void to_columns(const void* own, void* all, int64_t width, int64_t element_bytes) = 0;
-  // Does the transpose of to_columns(): fills `own` with the rows of this rank's own vertices, with
+  // Does the opposite of to_columns(): fills `own` with the rows of this rank's own vertices, with
   // all columns.
   virtual void to_rows(const void* all, void* own, int64_t width, int64_t element_bytes) = 0;
-  // Replaces each of `count` values by the sum over all ranks, in their order. All ranks get the
-  // same bits.
+  // Replaces each of `count` values by its sum over all ranks, which is added in the order of the
+  // ranks. All ranks get the same bits.
   virtual void all_reduce(float* values, int64_t count) = 0;
   virtual void all_reduce(double* values, int64_t count) = 0;
 
-  // Starts an operation, which goes on while the rank computes. Until finish() has returned,
-  // nobody may change the operand or use the result. All ranks must start the same operations in
-  // the same order. This version does everything in finish().
+  // Starts an operation, which goes on while the rank computes. Until finish() has returned, nobody
+  // may change the operand or use the result. All ranks must start the same operations in the same
+  // order. This default implementation does everything in finish().
   virtual std::unique_ptr<PendingCommunication> start(const Communication& what);
 };
 

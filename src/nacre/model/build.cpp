@@ -13,7 +13,8 @@ void check_logits(const ModelOptions& options, Value logits) {
   }
 }
 
-// A model that says it supports edge weights must read them in every block.
+// Throws UserError if the model says that it supports edge weights and does not read them in every
+// block.
 void check_edge_weights(const ModelOptions& options, const Dfg& dfg) {
   if (!options.edge_weighted) return;
   for (int l = 0; l < dfg.num_layers(); ++l) {

@@ -1,4 +1,4 @@
-// The models that come with Nacre. Each file NAME.cpp of the folder models/ defines
+// Lists the models that come with Nacre. Each file NAME.cpp of the folder models/ defines
 // models_in_NAME(); the build makes the list of these functions from the files it finds there
 // (CMakeLists.txt).
 #pragma once

@@ -27,12 +27,12 @@ namespace nacre {
 struct ModelOptions {
   std::string model = "gcn";
   int layers = 2;
-  // Number of features. With several kinds of vertices: the width that features are projected to,
-  // where 0 stands for `hidden`.
+  // This is the number of features. With several kinds of vertices, it is the width that features
+  // are projected to, where 0 stands for `hidden`.
   int64_t in_dim = 0;
   int64_t hidden = 64;  // width of the hidden layers; with several heads, of all heads together
   int64_t out_dim = 0;
-  // Number of attention heads of hidden layers; 0 stands for the model's usual number.
+  // Hidden layers have this many attention heads; 0 stands for the model's usual number.
   int heads = 0;
   int out_heads = 1;             // heads of the last layer, which are averaged
   double dropout = 0;            // dropout between layers
@@ -41,26 +41,26 @@ struct ModelOptions {
   std::string aggregator;        // mean, sum, max or lstm; "" = the model's usual one
   std::string activation;        // see Napa::activation; "" = the model's usual one
   std::string norm = "none";     // none, layer or batch; applied after every hidden layer
-  // Adds the input of a hidden layer to its output if the widths agree.
+  // If true, the input of a hidden layer is added to its output where the widths agree.
   bool residual = false;
-  // The number of bases of the relation weights. With 0, the weights are not decomposed.
+  // The relation weights have this many bases. With 0, the weights are not decomposed.
   int num_bases = 0;
   int num_edge_types = 0;              // number of edge types of the graph
   bool edge_weighted = false;          // whether the graph has edge weights and the model uses them
   std::vector<VertexKind> kinds;       // kinds of vertices; empty: one kind
   Sampling sampling = Sampling::none;  // what the blocks hold
   bool training = true;
-  // Adds the output "embedding", which is the input of the last layer.
+  // If true, the DFG has the output "embedding", which is the input of the last layer.
   bool embeddings = false;
   std::string loss = "cross_entropy";  // cross_entropy, bce or none
-  // For either loss: the share of the label that is spread over all classes.
+  // This share of the label is spread over all classes, with any of the losses.
   double label_smoothing = 0;
   std::map<std::string, double> knobs;  // settings that only this model has (ModelInfo::knobs)
 
   int64_t width(int layer) const { return layer + 1 == layers ? out_dim : hidden; }
 };
 
-// A number that is a setting of one model only.
+// ModelKnob describes a number that is a setting of one model only.
 struct ModelKnob {
   std::string name;
   double value;  // value if the options do not give one
@@ -71,16 +71,17 @@ struct ModelKnob {
 struct ModelInfo {
   std::string name;
   std::string about;              // description in one line
-  bool needs_self_loops = false;  // the caller adds them to the graph
+  bool needs_self_loops = false;  // whether the caller must add self loops to the graph
   bool needs_types = false;       // whether edges must have types
   bool supports_edge_weight = false;
   int heads = 0;                         // usual number of attention heads; 0 = the model has none
   std::vector<std::string> aggregators;  // the first is the usual one; empty = there is no choice
-  std::string activation = "relu";       // the usual activation
+  std::string activation = "relu";       // the activation if the options name none
   std::vector<ModelKnob> knobs = {};
 };
 
-// Builds the logits. The options are validated, and their defaults are filled in.
+// BuildModel is a function that builds a model and returns its logits. The options that it is given
+// are validated, and their defaults are filled in.
 using BuildModel = std::function<Value(Napa& net, const ModelOptions& options)>;
 
 // Adds a model to the registry. Throws UserError if the name is taken. Must be called before
@@ -98,7 +99,7 @@ struct RegisterModel {
 const ModelInfo& model_info(const std::string& name);
 std::vector<const ModelInfo*> model_list();  // sorted by name
 
-// Returns what ModelOptions::activation may be: none, relu, …
+// Returns the texts that ModelOptions::activation may be: none, relu, …
 std::vector<std::string> activation_names();
 
 // Returns the options with the model's defaults filled in. Throws UserError, which names the

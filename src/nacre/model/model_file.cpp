@@ -34,7 +34,7 @@ Named parts_of(const std::string& text) {
 struct Files {
   std::mutex mutex;  // guards the members below
   PythonModels python;
-  // Holds the models of each opened library, by its path.
+  // This map holds the names of the models of each opened library, by the library's path.
   std::map<std::string, std::vector<std::string>> libraries;
   std::map<std::string, std::string> origins;  // the text that names the file of each model
 };

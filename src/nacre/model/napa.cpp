@@ -24,10 +24,11 @@ Value operator*(double factor, Value x) { return x.net().add(Op::scale, {x}, Att
 
 namespace {
 
-// Names of parameters begin like this, and the number of their layer follows.
+// The names of a layer's parameters begin with this text, and the number of the layer follows.
 constexpr std::string_view kLayers = "layers.";
 
-// Returns the layer l of a value in v(l); the edges of block l start at these vertices.
+// Returns the layer l of a value in v(l), which is also the number of the block whose edges start
+// at these vertices.
 int block_of(Value x) {
   const ValueType type = x.type();
   if (type.space.kind != SpaceKind::vertex) {
@@ -88,10 +89,10 @@ Value Napa::features(int64_t dim) {
 }
 
 Value Napa::features_of_kinds(int64_t dim) {
-  // The features are learned, and a batch reads only the rows of its own vertices.
+  // If all rows are learned, a batch reads only the rows of its own vertices.
   if (learns_all_rows(options_.kinds) && options_.sampling != Sampling::none)
     return learned_rows(options_.kinds[0], {Space::vertex(0), {dim}});
-  const std::string scope = std::exchange(scope_, "");  // this parameter belongs to no layer
+  const std::string scope = std::exchange(scope_, "");  // the leaves below belong to no layer
   const bool whole = options_.sampling == Sampling::none;
   Node join{.op = Op::join_rows, .type = {Space::vertex(0), {}}};
   for (size_t k = 0; k < options_.kinds.size(); ++k) {
@@ -161,8 +162,8 @@ Value Napa::neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g) {
   return g(s, d);
 }
 
-// Returns, for each vertex at that end of the edges, the sum of the weights of its edges in the
-// whole graph.
+// Returns, for each vertex at the end `end` of the edges, the sum of the weights of its edges in
+// the whole graph.
 Value Napa::weighted_degree(Value x, Attr end) {
   if (options_.sampling == Sampling::none) return add(Op::index_add, {edge_weight(x)}, end);
   const int block = block_of(x);

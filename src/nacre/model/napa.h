@@ -30,7 +30,7 @@ namespace nacre {
 
 class Napa;
 
-// A handle on a value of the DFG under construction. An empty handle stands for "none".
+// Value is a handle on a value of the DFG under construction. An empty handle stands for "none".
 class Value {
  public:
   Value() = default;
@@ -73,20 +73,20 @@ enum class Sampling : uint8_t {
   importance,
 };
 
-// The vertices of one kind, in a graph with several kinds. Their ids follow those of the kind
-// before.
+// VertexKind describes the vertices of one kind, in a graph with several kinds. Their ids follow
+// those of the kind before.
 struct VertexKind {
   std::string name;
   int64_t vertices = 0;
-  // Number of features of each vertex. With 0, a row is learned for every vertex.
+  // Each vertex has this many features. With 0, a row is learned for every vertex.
   int64_t features = 0;
 
   friend bool operator==(const VertexKind&, const VertexKind&) = default;
 };
 
-// Returns whether there is one kind of vertices and its features are learned. On sampled blocks,
-// the parameter that holds these rows is in v0 and has one row for each vertex of the batch; on the
-// whole graph it has one row for each vertex.
+// Returns whether there is only one kind of vertices and its features are learned. If blocks are
+// sampled, the parameter that holds these rows is in v0 and has one row for each vertex of the
+// batch; on the whole graph it has one row for each vertex.
 bool learns_all_rows(const std::vector<VertexKind>& kinds);
 // Returns the name of the parameter that holds the learned rows of a kind.
 std::string learned_rows_name(const VertexKind& kind);
@@ -96,12 +96,13 @@ std::optional<int> layer_of_parameter(std::string_view name);
 struct NapaOptions {
   bool training = true;        // enables dropout, and batch norm by the batch's own statistics
   bool edge_weighted = false;  // whether edge_weight() returns weights
-  // Kinds of vertices in the order of their ids; empty: one kind, whose features are the input "x".
+  // The list has the kinds of vertices in the order of their ids. If it is empty, there is one
+  // kind, whose features are the input "x".
   std::vector<VertexKind> kinds = {};
   Sampling sampling = Sampling::none;
 };
 
-// Says how pull_linear aggregates. `weighting` holds one number for each edge, or is empty.
+// Says how pull_linear() aggregates. `weighting` holds one number for each edge, or is empty.
 struct PullOptions {
   Aggregate aggregate = Aggregate::sum;
   Value weighting;
@@ -110,8 +111,8 @@ struct PullOptions {
 
 class Napa {
  public:
-  // The function g of NeighborApply. It is given the values of the two ends of an edge, both as
-  // values on the edge.
+  // EdgeFunction is the function g of NeighborApply. It is given the values of the two ends of an
+  // edge, both as values on the edge, and returns a value on the edge.
   using EdgeFunction = std::function<Value(Value src, Value dst)>;
 
   Napa(Dfg& dfg, const NapaOptions& options) : dfg_(dfg), options_(options) {}
@@ -121,31 +122,32 @@ class Napa {
   const Dfg& dfg() const { return dfg_; }
   bool training() const { return options_.training; }
 
-  // ---- names: parameters made after begin_layer() are called layers.<layer>.<name>; end_layers()
-  // drops the prefix.
+  // ---- The functions below set names. Parameters made after begin_layer() are called
+  // layers.<layer>.<name>; end_layers() drops the prefix.
   void begin_layer(int layer);
   void end_layers() { scope_.clear(); }
 
-  // Names a result of the DFG beside the logits.
+  // Makes a value a result of the DFG beside the logits, with this name.
   void output(const std::string& name, Value value) { dfg_.set_output(name, value.node()); }
 
-  // ---- leaves
+  // ---- The functions below make leaves, and values that belong to a block.
   Value input(const std::string& name, const ValueType& type);
   // Returns the features in v0, which are the input "x". With several kinds of vertices, a kind
   // with features contributes "x.<kind>" times input.<kind>.weight plus input.<kind>.bias, and a
-  // kind without features its learned rows embedding.<kind>.weight. On sampled blocks these inputs
-  // and learned rows have one row for each vertex of the kind in v0.
+  // kind without features contributes its learned rows embedding.<kind>.weight. On sampled blocks
+  // these inputs and learned rows have one row for each vertex of the kind in v0.
   Value features(int64_t dim);
   Value param(const std::string& name, const Dims& dims, Init init, double constant = 0);
   // Makes a parameter with one row for each edge type.
   Value type_param(const std::string& name, const Dims& dims, Init init);
   // Makes a value that is kept with the parameters but not trained.
   Value state_param(const std::string& name, const Dims& dims, Init init);
-  // The values below belong to the block whose sources x lives at.
   // Returns e(l)[], the input "edge_weight.<l>", or an empty handle if the graph has no weights.
+  // This value and those of the functions below, down to edge_scale(), belong to the block l whose
+  // sources x lives at.
   Value edge_weight(Value x);
-  // Degrees are those of the whole graph. If blocks hold less, they are the inputs "in_degree.<l>"
-  // and "out_degree.<l>".
+  // These functions return degrees in the whole graph. If blocks are sampled, they are the inputs
+  // "in_degree.<l>" and "out_degree.<l>".
   Value in_degree(Value x);   // v(l+1)[]
   Value out_degree(Value x);  // v(l)[]
   // Returns v(l+1)[]: the sum of the weights of the incoming edges, or the degree if the graph has
@@ -158,45 +160,47 @@ class Napa {
   // for. Returns an empty handle if the blocks hold all edges.
   Value edge_scale(Value x);
 
-  // ---- indexing
+  // ---- The functions below move rows between spaces (indexing operations).
   Value src(Value x);           // v(l) → e(l)
   Value dst(Value y);           // v(l+1) → e(l)
   Value self(Value x);          // v(l) → v(l+1): the rows of the destinations themselves
   Value edge_softmax(Value e);  // softmax over the edges of each destination
 
-  // ---- NeighborApply. `at_dst` may also live at the sources; then neighbor_apply() takes the rows
-  // of the destinations from it.
+  // ---- NeighborApply: returns the values of g on all edges of a block. `at_dst` may also live at
+  // the sources; then neighbor_apply() takes the rows of the destinations from it.
   Value neighbor_apply(Value at_src, Value at_dst, const EdgeFunction& g);
-  // Returns the coefficients of GCN: 1/√(out-degree of src · in-degree of dst) or, with edge
-  // weights, w/√(…) with weighted degrees.
+  // Returns the coefficients of GCN on the edges: 1/√(out-degree of src · in-degree of dst) or,
+  // with edge weights, w/√(…) with weighted degrees.
   Value symmetric_norm(Value x);
 
-  // ---- Pull. x is a vertex value, whose rows travel along the edges, or an edge value, which
-  // holds
-  // the messages themselves. A weighting multiplies every message; the mean is then Σ w·x / Σ w.
-  // Sampled edges are scaled as described at Aggregate.
+  // ---- Pull: returns the aggregated messages of each destination. x is a vertex value, whose rows
+  // travel along the edges, or an edge value, which holds the messages themselves. A weighting
+  // multiplies every message; the mean is then Σ w·x / Σ w. Sampled edges are scaled as described
+  // at Aggregate.
   Value pull(Value x, Aggregate aggregate, Value weighting = {});
-  // Does pull and then linear. If the aggregation is linear, the planner may exchange the two,
-  // which gives the same values, perhaps with shorter messages. The bias is always added last.
+  // Does pull() and then linear(). If the aggregation is linear, the planner may exchange the order
+  // of the two, which gives the same values, perhaps with shorter messages. The bias is always
+  // added last.
   Value pull_linear(Value x, const std::string& name, int64_t out, const PullOptions& how = {});
-  // Returns the last hidden state of an LSTM over the messages. The planner computes the input half
-  // of the gates once per vertex.
+  // Returns the last hidden state of an LSTM over the messages of each destination. The planner
+  // computes the part of the gates that depends on the messages once per vertex.
   Value pull_lstm(Value x, const std::string& name, int64_t hidden);
 
-  // ---- Apply
+  // ---- The functions below are Apply: dense work inside one space.
 
-  // Multiplies by the parameter NAME.weight and adds NAME.bias.
+  // Multiplies x by the parameter NAME.weight and, if `bias` is true, adds NAME.bias.
   Value linear(Value x, const std::string& name, int64_t out, bool bias = true);
   Value matmul(Value x, Value weight);
   Value typed_matmul(Value e, Value weight);  // multiplies each edge by the weight of its type
   Value add_bias(Value x, const std::string& name = "bias");
-  // Multiplies the last dimension by a trained vector (one for each head) and sums: [H,D] → [H].
+  // Multiplies the last dimension of x by a trained vector (one for each head) and sums over it:
+  // [H,D] → [H].
   Value dot(Value x, const std::string& name);
   Value activation(Value x, std::string_view name);  // none, or a name of dfg/activations.h
   Value leaky_relu(Value x, double slope);
   Value dropout(Value x, double share);
-  // Drops some elements of an edge value with one number for each edge. All blocks drop the edges
-  // at the same positions, which are drawn anew in each step.
+  // Drops some elements of an edge value that has one number for each edge. All blocks drop the
+  // edges at the same positions, which are drawn anew in each step.
   Value edge_dropout(Value e, double share);
   Value norm(Value x, const std::string& name, std::string_view kind);  // none, layer or batch
   Value constant(double number);
@@ -210,7 +214,7 @@ class Napa {
   Value merge_heads(Value x);                 // [H,D] → [H·D]
   Value mean_heads(Value x);                  // [H,D] → [D]
 
-  // Adds any operation of op.h, for models that need more than the functions above.
+  // Adds an operation of op.h, for models that need more than the functions above.
   Value add(Node node);
   Value add(Op op, std::initializer_list<Value> inputs, Attr attr = Attr::none, double alpha = 0);
 
@@ -226,7 +230,7 @@ class Napa {
   std::string scope_;
   std::map<std::string, Value> cache_;  // leaves and coefficients that are made once for each block
   uint64_t dropouts_ = 0;
-  uint64_t edge_salt_ = 0;  // 0: not drawn yet
+  uint64_t edge_salt_ = 0;  // the salt of edge_dropout(); 0: not drawn yet
 };
 
 }  // namespace nacre

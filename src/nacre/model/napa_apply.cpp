@@ -1,4 +1,4 @@
-// The Apply part of the builder: dense work inside one space.
+// Implements the Apply part of the builder: dense work inside one space.
 #include <array>
 
 #include "nacre/base/error.h"
@@ -43,7 +43,8 @@ Value Napa::dropout(Value x, double share) {
   return add({.op = Op::dropout, .inputs = {x.node()}, .alpha = share, .salt = ++dropouts_});
 }
 
-// All layers drop the same edges, as in the published programs of NGCF and LightGCN.
+// All layers drop the same edges, because they share the salt of the random numbers, as in the
+// published programs of NGCF and LightGCN.
 Value Napa::edge_dropout(Value e, double share) {
   if (!options_.training || share <= 0) return e;
   if (edge_salt_ == 0) edge_salt_ = ++dropouts_;
@@ -66,8 +67,8 @@ Value Napa::norm(Value x, const std::string& name, std::string_view kind) {
   return add_bias(y, name + ".bias");
 }
 
-// The running variance is the mean of the biased variances of the batches (torch uses the unbiased
-// ones).
+// Normalises the columns of x. The running variance is the mean of the biased variances of the
+// batches (torch uses the unbiased ones).
 Value Napa::batch_norm(Value x, const std::string& name) {
   const int64_t width = x.width();
   const std::array<Value, 2> running = {state_param(name + ".running_mean", {width}, Init::zeros),

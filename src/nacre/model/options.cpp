@@ -1,4 +1,4 @@
-// Validates the options: every option is either used by the model or refused.
+// Validates the options: an option is refused if the model does not use it.
 #include <algorithm>
 #include <cmath>
 

@@ -9,8 +9,8 @@ namespace nacre {
 
 namespace {
 
-// Returns the DFG of `output` and of the nodes it needs; the model's last layer and its parameters
-// are dropped.
+// Returns a DFG with only the node `output`, which is named `name`, and the nodes it needs. The
+// model's last layer and its parameters are dropped.
 Dfg only(const Dfg& dfg, const std::string& name, NodeRef output) {
   Dfg copy(dfg.name());
   for (const Node& node : dfg.nodes()) copy.add(node);
@@ -19,7 +19,8 @@ Dfg only(const Dfg& dfg, const std::string& name, NodeRef output) {
   return prune(copy);
 }
 
-// Returns the first embedding of the model, at the vertices that x lives at.
+// Returns the first embedding of the model (what the model starts from), at the vertices that x
+// lives at.
 Value first_embedding(Napa& net, const ModelOptions& options, Value x) {
   Value first = net.features(options.in_dim);
   while (first.layer() < x.layer()) first = net.self(first);

@@ -18,9 +18,9 @@
 
 namespace nacre {
 
-// With options.training, returns a DFG with the loss above as output "loss"; otherwise one with the
-// embeddings v(L)[D] as output "embedding". Ignores out_dim and loss of the options. Throws
-// UserError if the model has no embedding.
+// With options.training, returns a DFG whose output "loss" is the BPR loss; otherwise, returns one
+// whose output "embedding" is the embeddings v(L)[D]. Ignores out_dim and loss of the options.
+// Throws UserError if the model has no embedding.
 Dfg build_recommender(const ModelOptions& options, double embedding_decay);
 
 }  // namespace nacre

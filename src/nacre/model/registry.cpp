@@ -20,11 +20,11 @@ namespace {
 
 struct Registry {
   std::shared_mutex mutex;  // guards the members below
-  // This holds every entry that was ever made. A model that was replaced stays here, because
+  // The list holds every entry that was ever made. A model that was replaced stays here, because
   // sessions may still refer to it.
   std::deque<ModelEntry> entries;
   std::map<std::string, const ModelEntry*> models;  // the newest entry of each name
-  // The number of the first entries, which come with Nacre.
+  // The first `built_in` entries come with Nacre.
   size_t built_in = 0;
 };
 

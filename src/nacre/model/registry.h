@@ -1,4 +1,4 @@
-// The registry of models, as the other files of this room use it.
+// Declares the registry of models for the other files of this room.
 #pragma once
 
 #include <string>

@@ -36,7 +36,8 @@ constexpr int kReceivesAtOnce = 32;
 constexpr double kStartLimit = 8;
 constexpr double kCloseLimit = 30;
 // Seconds that MPI may take to end while another process of this machine is seen to be stopped.
-// This is shorter than EndTimer::kStopped, so that a message says which rank it is.
+// This is shorter than EndTimer::kStopped, so that a message can name the stopped rank before its
+// process is killed.
 constexpr double kStoppedLimit = 4;
 // Seconds between two looks at the other processes of this machine while MPI ends.
 constexpr double kLookStep = 0.25;
@@ -44,7 +45,8 @@ constexpr double kLookStep = 0.25;
 // end of MPI. The first one prints a message, and the launcher ends the others.
 constexpr double kBetweenRanks = 0.3;
 
-// `peer` is the rank that the call was about, or -1.
+// Throws TransportError if a call of MPI has failed. `peer` is the rank that the call was about, or
+// -1.
 void check(int code, int peer, const char* call) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -58,7 +60,7 @@ void check(int code, int peer, const char* call) {
 // process that is stopped, or that dies at the wrong moment.
 class Watchdog {
  public:
-  // The first look is taken after `first` seconds.
+  // Calls `look` for the first time after `first` seconds, and then every kLookStep seconds.
   Watchdog(double first, std::function<void(double)> look)
       : thread_([this, first, look = std::move(look)] {
           const auto began = std::chrono::steady_clock::now();
@@ -146,7 +148,7 @@ class MpiTransport final : public Transport {
   [[noreturn]] void end_all(int code) override;
 
  private:
-  // Begins to receive the messages that have been announced.
+  // Begins to receive the messages that have been announced. Returns whether there were any.
   bool match() {
     bool any = false;
     for (int i = 0; i < kReceivesAtOnce; ++i) {
@@ -165,7 +167,8 @@ class MpiTransport final : public Transport {
     return any;
   }
 
-  // Hands over the first transfers of a queue that are done, in order.
+  // Passes the packets of the first transfers of a queue to `use`, in order, up to the first
+  // transfer that is not done. Returns whether there were any.
   template <class Use>
   static bool finish(std::deque<Transfer>& queue, int peer, const char* call, const Use& use) {
     bool any = false;
@@ -185,8 +188,9 @@ class MpiTransport final : public Transport {
   std::vector<std::deque<Transfer>> outgoing_, incoming_;  // transfers of each peer, in order
 };
 
-// If another rank is stopped, the watchdog ends this process. If this process itself is stopped
-// while MPI ends or afterwards, the others may have ended already, so the timer ends it.
+// Ends MPI. If another rank is stopped, the watchdog ends this process. If this process itself is
+// stopped while MPI ends or afterwards, the other processes may have ended already and cannot help,
+// so the timer kills it.
 void MpiTransport::close(double exits_within) {
   const double later = kBetweenRanks * rank_;
   EndTimer timer(kCloseLimit + later + 1);
@@ -197,8 +201,9 @@ void MpiTransport::close(double exits_within) {
     seen = stopped;
     const bool too_long = seen >= 0 && now - since > kStoppedLimit + later;
     if (!too_long && now < kCloseLimit + later) return;
-    // If a rank before this one has ended, it has printed the message already, or MPI ended there
-    // as it should. In both cases the launcher or the system ends the other processes.
+    // If a rank with a lower number on this machine has ended, it has printed the message already,
+    // or MPI ended there as it should. In both cases the launcher or the system ends the other
+    // processes.
     if (too_long && neighbours_.gone_before()) return;
     last_words_(fmt::format("{} has not ended within {:g} s after the end of the run",
                             too_long ? fmt::format("rank {}: it", seen) : "MPI: one of the processes",
@@ -213,8 +218,8 @@ void MpiTransport::close(double exits_within) {
 
 void MpiTransport::end_all(int code) {
   std::fflush(nullptr);
-  // mpirun ends all others when a process ends with a code other than 0. Other launchers have to be
-  // asked, and that must not hang.
+  // mpirun ends all other processes when one ends with a code other than 0. Other launchers need a
+  // call of MPI_Abort(). It may hang, so a thread ends this process after two seconds.
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) {
     std::thread([code] {
       std::this_thread::sleep_for(std::chrono::seconds(2));

@@ -23,8 +23,8 @@ std::optional<ProcessState> state_of(int64_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text;
   if (!std::getline(file, text)) return std::nullopt;
-  // The name of the program stands in parentheses and may hold anything. The state follows it, and
-  // the time of the start is the 19th number after the state.
+  // The file has the name of the program in parentheses, and the name may hold anything. The state
+  // follows it, and the time of the start is the 19th number after the state.
   std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   ProcessState found;
   std::string skipped;
@@ -40,8 +40,8 @@ std::string machine_text() {
   std::array<char, 64> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   std::error_code ignored;
-  // Another container may give the same number to another process, so its ranks count as those of
-  // another machine.
+  // The number of a process is known only within its container. Another container may give it to
+  // another process, so ranks in different containers count as ranks on different machines.
   return boot + " " + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string() + " " + host.data();
 }
 
@@ -67,7 +67,8 @@ Neighbours::Neighbours(int rank, std::vector<ProcessCard> cards) : rank_(rank), 
 bool Neighbours::gone(int rank) const {
   if (!is_near(rank)) return false;
   const auto state = state_of(cards_[rank].process);
-  // A process that has ended stays listed until its launcher has asked for its exit code.
+  // The system lists a process that has ended (as Z or X) until its launcher has asked for its exit
+  // code.
   return !state || state->started != cards_[rank].started || state->state == 'Z' || state->state == 'X';
 }
 

@@ -26,7 +26,8 @@ class Neighbours {
   int before() const { return before_; }
   // Returns whether a rank is on this machine and its process has ended.
   bool gone(int rank) const;
-  // Returns whether the process of a rank on this machine that comes before this one has ended.
+  // Returns whether gone() holds for at least one of the ranks whose numbers are lower than that of
+  // the rank of this process.
   bool gone_before() const;
   // Returns a rank on this machine whose process is stopped; -1 if there is none.
   int stopped() const;

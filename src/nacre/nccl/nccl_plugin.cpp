@@ -1,6 +1,6 @@
 // The plug-in exports one function, nacre_link_plugin().
 //
-// NCCL never waits here: communicators are made with blocking = 0, so that a call which needs other
+// No call of NCCL waits: communicators are made with blocking = 0, so that a call which needs other
 // ranks returns at once, and this file asks again until the call has ended or the timeout is over.
 // So a rank that is dead or stopped blocks nobody longer than the timeout.
 #include <cuda_runtime_api.h>
@@ -181,7 +181,7 @@ class NcclLink final : public DeviceLink {
   }
 
   void abort() override {
-    given_up_ = true;  // tells a thread that holds the lock to let go of it
+    given_up_ = true;  // tells a thread that waits with the lock to release it
     const std::lock_guard lock(mutex_);
     if (comm_ != nullptr) functions().abort(comm_);
     comm_ = nullptr;
@@ -208,8 +208,8 @@ class NcclLink final : public DeviceLink {
     return yes;
   }
 
-  // The messages of one call. `since` is the time from which they have waited for other ranks; 0 as
-  // long as the device has not reached them.
+  // The messages of one call of exchange(). `since` is the time from which they have waited for
+  // other ranks; 0 as long as the device has not reached `ready`.
   struct UnderWay {
     DeviceEvent ready, end;
     double since;
@@ -267,7 +267,8 @@ extern "C" __attribute__((visibility("default"))) nacre::LinkPlugin* nacre_link_
 nacre::LinkPlugin* nacre_link_plugin(int abi) {
   if (abi != nacre::kLinkAbi) return nullptr;
   nacre::nccl::functions();  // throws UserError if there is no NCCL
-  // The object is never destroyed, because links may outlive static objects.
+  // The plug-in is never destroyed, because links may still exist when static objects are
+  // destroyed.
   static auto* plugin = new nacre::nccl::Plugin;
   return plugin;
 }

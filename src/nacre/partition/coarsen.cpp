@@ -1,6 +1,7 @@
-// Label propagation in batches. All vertices of a batch choose a cluster in parallel, by the
-// clusters as they were before the batch. Then they move one after the other, where the chosen
-// cluster still has room. The borders of batches depend on the graph alone, and so does the result.
+// Finds clusters by label propagation in batches. All vertices of a batch choose a cluster in
+// parallel, by the clusters as they were before the batch. Then they move one after the other,
+// where the chosen cluster still has room. The borders of batches depend on the graph alone, so the
+// result does, too.
 #include "nacre/partition/coarsen.h"
 
 #include <algorithm>
@@ -38,7 +39,8 @@ class Clustering {
   }
 
  private:
-  // Lets every vertex choose a cluster once. Returns the number of vertices that moved.
+  // Lets every vertex choose a cluster once, and moves it there. Returns the number of vertices
+  // that moved.
   int64_t propagate(int round) {
     const int64_t batch = std::max(kLeastBatch, (view_.count + kBatches - 1) / kBatches);
     std::vector<NodeId> chosen(std::min(batch, view_.count));
@@ -56,9 +58,9 @@ class Clustering {
 
   bool fits(int64_t v, NodeId cluster) const { return load_[cluster] + work_[v] <= options_.most_work; }
 
-  // Returns the cluster with the most edges to v among those with room for it. If several have as
-  // many, v stays in its own cluster if that is one of them; otherwise a hash of the cluster
-  // decides.
+  // Returns the cluster with the most edges to v among those with room for v. If several clusters
+  // have as many, v stays in its own cluster if that is one of them; otherwise a hash of the
+  // cluster decides.
   NodeId choose(int64_t v, int round, Ratings& ratings) const {
     const NodeId own = label_[v];
     const int64_t entries = view_.entries(v);
@@ -83,8 +85,8 @@ class Clustering {
 
   bool move(int64_t v, NodeId to) {
     const NodeId from = label_[v];
-    // v does not move to a cluster that all its vertices have left, because two neighbours that
-    // choose each other's cluster would swap.
+    // v does not move to a cluster that all its vertices have left. Otherwise, two neighbours that
+    // choose each other's cluster would only swap.
     if (to == from || load_[to] == 0 || !fits(v, to)) return false;
     load_[from] -= work_[v];
     load_[to] += work_[v];
@@ -92,16 +94,16 @@ class Clustering {
     return true;
   }
 
-  // Joins vertices that are still alone: those whose favourite cluster is full, and those without
-  // neighbours. Vertices of the same favourite become clusters. Without this step, the neighbours
-  // of a hub would never become fewer.
+  // Joins vertices that are still alone in their clusters: those whose favourite cluster is full,
+  // and those without neighbours. Vertices with the same favourite become clusters. Without this
+  // step, the neighbours of a hub would never become fewer.
   void join_lonely() {
     Buffer<NodeId> favourite(view_.count);
     parallel_for(view_.count, kCoarsenChunk, [&](int64_t b, int64_t e) {
       Ratings& ratings = ratings_[thread_index()];
       for (int64_t v = b; v < e; ++v) favourite[v] = favourite_of(v, ratings);
     });
-    std::vector<NodeId> open(view_.count + 1, kNone);  // by favourite: a cluster with room
+    std::vector<NodeId> open(view_.count + 1, kNone);  // for each favourite: a cluster with room
     for (int64_t v = 0; v < view_.count; ++v) {
       if (favourite[v] == kNone) continue;
       NodeId& cluster = open[favourite[v]];
@@ -110,8 +112,8 @@ class Clustering {
     }
   }
 
-  // Returns the cluster with the most edges to v, full or not, if v is alone in its own; the number
-  // of vertices for vertices without neighbours; kNone for all others.
+  // Returns the favourite of v if v is alone in its own cluster: the cluster with the most edges to
+  // v, full or not, or view_.count if v has no neighbours. Returns kNone if v is not alone.
   NodeId favourite_of(int64_t v, Ratings& ratings) const {
     if (label_[v] != v || load_[v] != work_[v]) return kNone;
     if (view_.entries(v) == 0) return static_cast<NodeId>(view_.count);
@@ -148,7 +150,7 @@ class Clustering {
   std::vector<Ratings> ratings_;
 };
 
-// The entries of a run of coarse vertices.
+// Holds the entries of a run of coarse vertices.
 struct Rows {
   std::vector<NodeId> adjacent;
   std::vector<uint32_t> weight;

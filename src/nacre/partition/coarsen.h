@@ -14,7 +14,7 @@ namespace nacre {
 
 // Holds a weighted undirected graph without self loops and parallel edges.
 struct Coarse {
-  Buffer<int64_t> row_ptr;  // where each list begins, and the last one ends
+  Buffer<int64_t> row_ptr;  // where each list begins; at the end, where the last one ends
   Buffer<NodeId> adjacent;
   Buffer<uint32_t> weight;  // number of edges that each entry stands for
   Buffer<int64_t> work;     // work of each vertex
@@ -30,16 +30,17 @@ struct Clusters {
 };
 
 struct ClusterOptions {
-  int64_t most_work = 0;  // the most work of a cluster of several vertices
+  int64_t most_work = 0;  // the most work of a cluster with several vertices
   int rounds = 4;
   uint64_t seed = 0;
 };
 
-// Returns the same clusters on any number of threads.
+// Returns clusters that are found by label propagation. They are the same on any number of threads.
 Clusters find_clusters(const UndirectedView& view, const int64_t* work, const ClusterOptions& options);
-// Returns clusters of one vertex each.
+// Returns clusters with one vertex each.
 Clusters single_clusters(int64_t count);
-// Joins the vertices of each cluster, and adds up their work and the weights of their edges.
+// Returns the graph of the clusters: the vertices of each cluster become one vertex, and their work
+// and the weights of their edges are added up.
 Coarse contract(const UndirectedView& view, const int64_t* work, const Clusters& clusters);
 
 }  // namespace nacre

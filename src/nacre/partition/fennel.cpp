@@ -1,11 +1,11 @@
-// Threads count the neighbours of a batch of vertices by part. Neighbours within the batch are only
-// listed, and counted when the vertices choose, one after the other. So every vertex sees what it
-// would see if there were no batches, whatever the number of threads.
+// Implements Fennel in batches of vertices. Threads count the neighbours of the vertices of a batch
+// by part. Neighbours within the batch are only listed, and counted when the vertices choose, one
+// after the other. So every vertex sees what it would see if there were no batches, whatever the
+// number of threads.
 //
 // The objective is cut + α Σ s_p (W_p / s_p)^γ with γ = 1.5, where W_p is the work of part p in
 // units of the mean work of a vertex, s_p = k × share of p, and α = m k^(γ-1) / n^γ as in the
-// paper.
-// A vertex of work w therefore pays α γ w sqrt(W_p / s_p) in part p.
+// paper. A vertex of work w therefore pays α γ w sqrt(W_p / s_p) in part p.
 #include "nacre/partition/fennel.h"
 
 #include <algorithm>
@@ -22,11 +22,11 @@ namespace {
 constexpr double kGamma = 1.5;
 constexpr uint16_t kNowhere = 0xFFFF;
 constexpr int64_t kBatch = 1 << 13;
-constexpr int64_t kMostCounters = 1 << 22;  // parts × vertices of a batch
+constexpr int64_t kMostCounters = 1 << 22;  // the most parts × vertices of a batch
 constexpr int64_t kFennelChunk = 1 << 8;
 
 struct InBatch {
-  uint32_t vertex;  // a vertex of the batch
+  uint32_t vertex;  // number of the vertex in its batch
   uint32_t neighbour;
 };
 
@@ -132,10 +132,10 @@ class Fennel {
   std::vector<uint16_t> part_;
   std::vector<int64_t> load_;
   std::vector<double> price_;     // price of a vertex of mean work in each part
-  std::vector<uint32_t> counts_;  // batch × parts: neighbours of each vertex
+  std::vector<uint32_t> counts_;  // batch × parts: number of neighbours of each vertex in each part
   std::vector<std::vector<InBatch>> inside_;
   size_t next_inside_ = 0;
-  double mean_ = 1;  // work of a vertex
+  double mean_ = 1;  // mean work of a vertex
   double alpha_ = 0;
 };
 
@@ -147,8 +147,8 @@ std::vector<uint16_t> fennel_parts(const Graph& graph, std::span<const double> s
 }
 
 int64_t fennel_bytes(const GraphCounts& graph, int parts) {
-  // Counts, for every vertex, its work, its part, and two copies of a candidate, because any vertex
-  // might move to mend the balance.
+  // These are, for every vertex, the bytes of its work, its part, and two copies of a candidate,
+  // because any vertex might move when the balance is restored.
   const int64_t vertices = graph.nodes * (8 + 2 + 16);
   const int64_t batch = std::max<int64_t>(kFennelChunk, std::min(kBatch, kMostCounters / std::max(1, parts)));
   return vertices + batch * parts * 4 + std::min(graph.edges, batch << 10) * 16;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kLocalChunk = 1 << 12;
 
-// A set of numbers to which several threads add.
+// Marks is a set of numbers to which several threads may add at once.
 class Marks {
  public:
   explicit Marks(int64_t count) : words_((count + 63) / 64) {}
@@ -62,7 +62,7 @@ class LocalBuilder {
 
   int64_t num_own() const { return static_cast<int64_t>(ascending_.size()); }
 
-  // Brings the own vertices into the order of LocalGraph::own.
+  // Brings the own vertices into the order of LocalGraph::own, and gives them their local numbers.
   void order_own(const std::vector<Marks>& sent) {
     const auto is_sent = [&](int64_t i) {
       for (int p = 0; p < partition_.num_parts; ++p) {
@@ -70,8 +70,9 @@ class LocalBuilder {
       }
       return false;
     };
-    // With all edges turned around, the rows that a part needs and those that it sends change
-    // roles.
+    // The order is that of the block with edges in their direction. If all edges are turned around
+    // here, the rows that need the halo in that block are those that are sent here, and the other
+    // way round.
     const bool forward = sense_ == EdgeSense::forward;
     std::vector<uint8_t> group(ascending_.size());
     int64_t end[3] = {0, 0, 0};  // where each group ends
@@ -93,7 +94,7 @@ class LocalBuilder {
     result_.own = std::move(own);
   }
 
-  // Marks, for each part, the own vertices that it needs.
+  // Returns, for each part, marks at the own vertices of this part that it needs.
   std::vector<Marks> mark_sent() const {
     std::vector<Marks> sent;
     sent.reserve(partition_.num_parts);
@@ -187,11 +188,9 @@ class LocalBuilder {
   const Partition& partition_;
   int part_;
   EdgeSense sense_;
-  Buffer<NodeId> local_;           // local number of each vertex of the whole graph that is own or
-                                   // in the halo
+  Buffer<NodeId> local_;           // local number of each vertex that is own or in the halo
   std::vector<NodeId> ascending_;  // own vertices by their numbers in the whole graph
-  std::vector<char> needs_halo_;   // for each vertex in ascending_, whether edges lead to it from
-                                   // other parts
+  std::vector<char> needs_halo_;   // for each vertex in ascending_, whether it needs the halo
   std::vector<NodeId> row_of_;     // for each vertex in ascending_, its local number
   std::vector<int64_t> halo_begin_;
   LocalGraph result_;
@@ -224,7 +223,7 @@ Array<NodeId> rows_by_number(const LocalGraph& local) {
   if (std::is_sorted(local.own.begin(), local.own.end())) return {};
   std::vector<NodeId> rows(static_cast<size_t>(local.num_own()));
   std::iota(rows.begin(), rows.end(), NodeId{0});
-  // Each of the three groups of rows is ascending.
+  // Each of the three groups of rows is ascending, so merging them sorts all rows.
   const auto at = [&](int64_t row) { return rows.begin() + static_cast<std::ptrdiff_t>(row); };
   const auto before = [&](NodeId a, NodeId b) { return local.own[a] < local.own[b]; };
   std::inplace_merge(at(0), at(local.alone), at(local.inside), before);

@@ -1,5 +1,5 @@
-// The block of one part: what a device needs to compute the values of its own vertices. Rows of its
-// halo come from the devices that own them.
+// LocalGraph: the block of one part, which is what a device needs to compute the values of its own
+// vertices. Rows of its halo come from the devices that own them.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,35 @@
 
 namespace nacre {
 
-// What is exchanged with one other part.
+// Describes the rows that a part exchanges with one other part, its peer.
 struct PeerRows {
   int part = 0;
-  // The local numbers of own vertices that the peer needs, ordered by number in the whole graph.
+  // These are the local numbers of the own vertices that the peer needs, ordered by number in the
+  // whole graph.
   Array<NodeId> send;
-  int64_t halo_begin = 0;  // rows of the halo that come from the peer: [halo_begin, halo_end),
-  int64_t halo_end = 0;    // counted from the first row of the halo
+  int64_t halo_begin = 0;  // first row of the halo that comes from the peer
+  int64_t halo_end = 0;    // row after the last one; the first row of the halo is row 0
 };
 
 struct LocalGraph {
-  // Edges that lead to own vertices. The destinations are the own vertices; the sources are these,
-  // then the halo. The edges of a vertex have the order they have in the whole graph, so that sums
-  // over them have the same bits. Weights and types are those of the whole graph.
+  // The graph has the edges that lead to own vertices. The destinations are the own vertices; the
+  // sources are the own vertices, then the halo. The edges of a vertex have the order they have in
+  // the whole graph, so that sums over them have the same bits. Weights and types are those of the
+  // whole graph.
   Graph graph;
-  // The number in the whole graph of each own vertex. First come the vertices that no edge connects
-  // with other parts, then those from which edges lead to other parts but none back, and then those
-  // that need rows of the halo; each of the three groups is ascending. So the rows that can be
-  // computed before the halo has arrived are the first ones.
+  // This list has the number in the whole graph of each own vertex. First come the vertices that no
+  // edge connects with other parts, then those from which edges lead to other parts but none back,
+  // and then those that need rows of the halo; each of the three groups is ascending. So the rows
+  // that can be computed before the halo has arrived are the first ones.
   Array<NodeId> own;
-  Array<NodeId> halo;  // of each vertex of the halo, ordered by owner, then ascending
-  // Parts that send or receive anything, ascending. What a part sends to a peer arrives there in
-  // the same order in the rows that the peer has for this part.
+  Array<NodeId> halo;  // number in the whole graph of each halo vertex, by owner, then ascending
+  // These are the parts with which this part exchanges rows, ascending. The rows that a part sends
+  // to a peer arrive there in the same order, in the rows of the peer's halo that come from this
+  // part.
   std::vector<PeerRows> peers;
 
   int64_t alone = 0;   // number of own vertices of the first group
-  int64_t inside = 0;  // number of own vertices of the first two groups, which need no row of the
-                       // halo
+  int64_t inside = 0;  // number of own vertices of the first two groups, without the halo
 
   int64_t num_own() const { return own.size(); }
   int64_t num_halo() const { return halo.size(); }
@@ -44,22 +46,22 @@ struct LocalGraph {
 // Says whether edges keep their direction or are all turned around (graph/reversed.h).
 enum class EdgeSense : uint8_t { forward, reversed };
 
-// Returns the block of a part. A rank may have the block of its part and that of the same part in
-// the graph with all edges turned around. Both must have their own vertices in the same order, so
-// with EdgeSense::reversed the order is that of the block with edges in their direction, and
-// `alone` and `inside` are those of that block.
+// Returns the block of a part. A rank may have two blocks of its part: one in the graph as it is,
+// and one in the graph with all edges turned around (EdgeSense::reversed; `graph` is that graph
+// then). Both have their own vertices in the same order, so the order, `alone` and `inside` of the
+// second block are those of the first one.
 LocalGraph local_graph(const Graph& graph, const Partition& partition, int part, EdgeSense sense = EdgeSense::forward);
 
-// Returns how many vertices of other parts edges lead to from own vertices. It is the size of the
-// halo of the part in the graph with all edges turned around.
+// Returns how many vertices of other parts are destinations of edges that start at own vertices.
+// This number is the size of the halo of the part in the graph with all edges turned around.
 int64_t count_far_destinations(const Graph& graph, const Partition& partition, int part);
 
 // Returns the local numbers of the own vertices, ordered by their numbers in the whole graph. The
-// list is empty if that is the order of the rows.
+// list is empty if the local numbers already have this order.
 Array<NodeId> rows_by_number(const LocalGraph& local);
 
-// Return the numbers in the whole graph of the sources of a block (own vertices, then the halo) and
-// of its edges.
+// These functions return the numbers in the whole graph of the sources of a block (own vertices,
+// then the halo), and of its edges.
 Array<NodeId> vertex_numbers(const LocalGraph& local);
 Array<EdgeId> edge_numbers(const Graph& whole, const LocalGraph& local);
 

@@ -15,7 +15,7 @@
 namespace nacre {
 namespace {
 
-// METIS adds up weights in idx_t.
+// METIS adds up weights in numbers of type idx_t, so their sum must stay below this bound.
 constexpr double kMostWeight = std::numeric_limits<idx_t>::max() / 2.0;
 
 template <class T>
@@ -65,8 +65,9 @@ std::vector<uint16_t> metis_parts(const Coarse& graph, std::span<const double> s
   const int status = partition(&vertices, &constraints, row_ptr.data(), adjacent.data(), vertex_weight.data(), nullptr,
                                edge_weight.data(), &parts, targets.data(), nullptr, settings, &cut, part.data());
   if (status == METIS_ERROR_MEMORY) throw RuntimeError("METIS", "there is not enough memory; use --method fennel");
-  // METIS takes SIGTERM for itself while it works, and returns this status when one arrives. Its
-  // handler is gone now, so the signal is sent again to whoever handled it before.
+  // METIS catches SIGTERM while it works, and returns this status when the signal arrives. The
+  // handler of METIS is no longer installed now, so the signal is sent again to the handler that
+  // was there before.
   if (status == METIS_ERROR) std::raise(SIGTERM);
   if (status != METIS_OK) throw RuntimeError("METIS", "failed with status " + std::to_string(status));
   std::vector<uint16_t> result(count);
@@ -75,8 +76,8 @@ std::vector<uint16_t> metis_parts(const Coarse& graph, std::span<const double> s
 }
 
 int64_t metis_bytes(int64_t vertices, int64_t entries) {
-  // Counts the four arrays that METIS is given, its own coarser graphs (together as large as the
-  // first), and the lists of boundary vertices and of their connections.
+  // The result counts the four arrays that METIS is given, its own coarser graphs (together as
+  // large as the first), and the lists of boundary vertices and of their connections.
   return vertices * 120 + entries * 24;
 }
 

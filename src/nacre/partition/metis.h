@@ -13,11 +13,11 @@ namespace nacre {
 struct MetisOptions {
   double imbalance = 0.03;
   uint64_t seed = 0;
-  int tries = 1;           // cuts that METIS makes to keep the best of
-  bool recursive = false;  // bisect again and again, instead of cutting into all parts at once
+  int tries = 1;           // number of cuts that METIS makes, of which it returns the best
+  bool recursive = false;  // true: bisect again and again; false: cut into all parts at once
 };
 
-// Returns a part for every vertex of `graph`. All shares are positive. Throws UserError if the
+// Returns a part for every vertex of `graph`. All shares must be positive. Throws UserError if the
 // graph is too large for the 32-bit numbers that METIS is built with, and RuntimeError if METIS
 // fails.
 std::vector<uint16_t> metis_parts(const Coarse& graph, std::span<const double> shares, const MetisOptions& options);

@@ -17,7 +17,7 @@
 namespace nacre {
 namespace {
 
-// Graphs with fewer vertices and entries are handed to METIS as they are.
+// Graphs with at most this many vertices and entries are not coarsened before METIS cuts them.
 constexpr int64_t kFewVertices = 1 << 15;
 constexpr int64_t kFewEntries = 1 << 20;
 constexpr int64_t kGrowth = 16;  // a cluster may have this many times the mean work of a vertex
@@ -83,7 +83,8 @@ class Multilevel {
       work = graph.work.data();
     }
     // METIS takes only graphs without self loops and parallel edges. A graph of clusters has
-    // neither, so even a graph that is small enough becomes one, with one vertex in each cluster.
+    // neither, so a graph that is small enough is also turned into one, with one vertex in each
+    // cluster.
     if (levels_.empty()) {
       Level level{{}, single_clusters(view.count)};
       level.graph = contract(view, work, level.clusters);
@@ -91,7 +92,7 @@ class Multilevel {
     }
   }
 
-  // Returns the most work of a cluster, so small that parts can still be balanced.
+  // Returns the most work that a cluster may have, so small that parts can still be balanced.
   int64_t largest_cluster() const {
     const int64_t smallest = *std::min_element(balance_.target.begin(), balance_.target.end());
     return std::max<int64_t>(1, std::min(total_ / kLeastClusters, smallest / kClustersPerPart));
@@ -119,7 +120,8 @@ class Multilevel {
     return best;
   }
 
-  // Gives vertices, the heaviest first, to the part that lacks most work.
+  // Returns parts of the vertices of a small graph: each vertex, the heaviest first, goes to the
+  // part that lacks most work.
   std::vector<uint16_t> greedy(const Coarse& graph) const {
     std::vector<NodeId> order(graph.count());
     std::iota(order.begin(), order.end(), NodeId{0});
@@ -159,7 +161,7 @@ class Multilevel {
   UndirectedView view_;
   Balance balance_;
   int64_t total_ = 0;
-  std::vector<Level> levels_;  // the finest first
+  std::vector<Level> levels_;  // the levels, the finest first
 };
 
 }  // namespace
@@ -174,12 +176,12 @@ std::vector<uint16_t> multilevel_parts(const Graph& graph, std::span<const doubl
 }
 
 int64_t multilevel_bytes(const GraphCounts& graph, bool symmetric) {
-  // Counts, for every vertex, its work, its cluster and the number of that, its place among the
-  // members of clusters, its part and its flags.
+  // These are, for every vertex, the bytes of its work, its cluster and the number of that cluster,
+  // its place among the members of clusters, its part and its flags.
   const int64_t vertices = graph.nodes * 72;
-  // Counts the graphs of clusters, 8 bytes for each entry. The first may have nearly as many
-  // entries as the graph itself; each is there twice while its rows are copied to their places.
-  // METIS runs when only the finished graphs are held.
+  // The entries of the graphs of clusters take 8 bytes each. The first of these graphs may have
+  // nearly as many entries as the graph itself. Each graph is in memory twice while its rows are
+  // copied to their places. METIS runs when only the finished graphs are in memory.
   const int64_t entries = symmetric ? graph.edges : 2 * graph.edges;
   const int64_t least = metis_bytes(std::min(graph.nodes, kFewVertices), std::min(entries, kFewEntries));
   return vertices + entries * 24 + least + (symmetric ? 0 : making_out_bytes(graph));

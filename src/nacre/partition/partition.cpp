@@ -20,16 +20,16 @@
 namespace nacre {
 namespace {
 
-// Part of the key of kept partitions. Must be increased when the same arguments give another
-// partition than before.
+// This number is a part of the key of kept partitions. It must be increased when the same arguments
+// give another partition than before.
 constexpr int kVersion = 1;
 
 constexpr std::string_view kNames[] = {"metis", "fennel", "range", "random"};
 
-// The parts whose shares are not 0. Methods see these parts only.
+// Holds the parts whose shares are not 0. The methods see only these parts.
 struct Active {
   std::vector<double> shares;
-  std::vector<uint16_t> part;  // number among all parts
+  std::vector<uint16_t> part;  // number of each of them among all parts
 };
 
 Active active_parts(std::span<const double> shares) {
@@ -57,7 +57,8 @@ std::vector<uint16_t> cut(const Graph& graph, std::span<const double> shares, co
   throw InternalError(__FILE__, __LINE__, "unknown method");
 }
 
-// ---- The cache: two bytes for each vertex, under everything that the result depends on.
+// ---- The functions below keep partitions in the cache: two bytes for each vertex, under a key of
+// everything that the result depends on.
 
 bool worth_keeping(const PartitionOptions& options) {
   return options.use_cache && (options.method == PartitionMethod::metis || options.method == PartitionMethod::fennel);

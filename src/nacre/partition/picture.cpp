@@ -22,7 +22,8 @@ constexpr int kMostLabels = 40;  // parts for which there is room for text
 constexpr std::array<const char*, 12> kColours = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b",
                                                   "#e377c2", "#17becf", "#bcbd22", "#393b79", "#637939", "#843c39"};
 
-// Draws one bar for each part: its work, the target as a line, and the halo in nodes as text.
+// Returns SVG with one bar for each part: its work, the target as a line, and the numbers of nodes,
+// edges and halo nodes as text.
 std::string bars(const PartitionStats& stats, double height) {
   std::string svg;
   double longest = 0;
@@ -47,8 +48,8 @@ std::string bars(const PartitionStats& stats, double height) {
   return svg;
 }
 
-// Draws the square of parts. The darkest field off the diagonal has the most edges between two
-// parts; fields on the diagonal are edges within a part and stay grey.
+// Returns SVG of the square of parts. The darkest field off the diagonal has the most edges between
+// two parts; fields on the diagonal are edges within a part and stay grey.
 std::string square(const PartitionStats& stats, double side) {
   const size_t parts = stats.parts.size();
   const double field = side / static_cast<double>(parts);

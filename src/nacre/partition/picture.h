@@ -1,5 +1,5 @@
-// Draws a partition: a bar of the parts' work against their targets, and a square of parts × parts
-// that shows how many edges lead from each part to each other one.
+// Draws a partition: a bar for each part, which shows its work against its target, and a square of
+// parts × parts that shows how many edges lead from each part to each other one.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace nacre {
 
-// Returns a self-contained SVG.
+// Returns the picture as a self-contained SVG.
 std::string parts_svg(const PartitionStats& stats, const std::string& title);
 
 }  // namespace nacre

@@ -1,5 +1,6 @@
-// Adds up weights by key, for one vertex at a time. This is a hash table with open addressing that
-// remembers which places are in use, so that emptying it takes no longer than filling it did.
+// Ratings: adds up weights by key, for one vertex at a time. This is a hash table with open
+// addressing that remembers which places are in use, so that emptying it takes no longer than
+// filling it did.
 #pragma once
 
 #include <bit>

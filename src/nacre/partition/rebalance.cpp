@@ -13,22 +13,23 @@ constexpr int kMostTurns = 24;
 constexpr int64_t kRebalanceChunk = 1 << 12;
 constexpr int kBuckets = 128;
 
-// A vertex that could move to part `to`. Bucket 0 holds the moves that cost nothing, and every
-// further bucket holds more expensive ones.
+// Describes a vertex that could move to part `to`. Bucket 0 holds the moves that cost nothing, and
+// every further bucket holds more expensive ones.
 struct Candidate {
   NodeId vertex;
   uint16_t to;
   uint8_t bucket;
 };
 
-// How much work each part gives away and takes in one turn.
+// Says how much work each part gives away, and how much it takes, in one turn.
 struct Flow {
   std::vector<int64_t> give;
   std::vector<int64_t> room;
 };
 
-// Parts above their bound give to parts below their target. If there are none above, parts above
-// their target give to those below their bound.
+// Returns how much the parts give and take. If there are parts above their upper bound, these give
+// to parts below their target. If there are none, parts above their target give to those below
+// their lower bound.
 Flow flow_of(const PartDraft& draft) {
   const Balance& balance = draft.balance;
   const int parts = balance.parts();
@@ -59,7 +60,7 @@ class Rebalancer {
     mean_ = std::max(1.0, total / static_cast<double>(std::max<int64_t>(1, draft.view.count)));
   }
 
-  // Lets parts give and take vertices once. Returns whether any vertex moved.
+  // Moves vertices once from parts that give to parts that take. Returns whether any vertex moved.
   bool turn() {
     Flow flow = flow_of(draft_);
     const auto most_room =
@@ -83,7 +84,7 @@ class Rebalancer {
   }
 
  private:
-  // Returns the vertices of parts that give, the cheapest moves first.
+  // Returns the possible moves of vertices of parts that give, the cheapest moves first.
   std::vector<Candidate> candidates(const Flow& flow, uint16_t most_room) {
     std::vector<std::vector<Candidate>> found((draft_.view.count + kRebalanceChunk - 1) / kRebalanceChunk);
     parallel_for(draft_.view.count, kRebalanceChunk, [&](int64_t b, int64_t e) {
@@ -96,8 +97,8 @@ class Rebalancer {
         for (const uint16_t p : connections.met()) {
           if (flow.room[p] > 0 && connections[p] > connections[best]) best = p;
         }
-        // A heavy vertex helps more than a light one, so the loss is divided by the work of the
-        // vertex.
+        // Moving a heavy vertex helps the balance more than moving a light one, so the loss is
+        // divided by the work of the vertex.
         const double loss =
             static_cast<double>(connections[own] - connections[best]) * mean_ / static_cast<double>(draft_.work[v]);
         found[b / kRebalanceChunk].push_back({static_cast<NodeId>(v), best, bucket_of(loss)});
@@ -121,7 +122,7 @@ class Rebalancer {
 
   PartDraft& draft_;
   std::vector<Connections> connections_;
-  double mean_ = 1;  // work of a vertex
+  double mean_ = 1;  // mean work of a vertex
 };
 
 }  // namespace

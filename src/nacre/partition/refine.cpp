@@ -1,7 +1,7 @@
-// Each batch of vertices is looked at in parallel; those that want to move do so one after the
-// other, each after a second look at the parts of its neighbours. So the cut never grows, and the
-// result does not depend on the number of threads. After the first round, only vertices with a
-// neighbour that moved are looked at again.
+// Refines partitions in batches. The vertices of a batch are looked at in parallel; those that want
+// to move do so one after the other, each after a second look at the parts of its neighbours. So
+// the cut never grows, and the result does not depend on the number of threads. After the first
+// round, only vertices with a neighbour that moved are looked at again.
 #include "nacre/partition/refine.h"
 
 #include <algorithm>
@@ -16,14 +16,15 @@ constexpr int64_t kBatches = 8;
 constexpr int64_t kLeastBatch = 1 << 12;
 constexpr int64_t kRefineChunk = 1 << 10;
 
-// Returns whether part `a` with load `x` is less full than part `b` with load `y`.
+// Returns whether part `a` with work `x` is less full than part `b` with work `y`, measured by
+// their targets.
 bool emptier(const Balance& balance, int a, int64_t x, int b, int64_t y) {
   return static_cast<double>(x) * static_cast<double>(balance.target[b]) <
          static_cast<double>(y) * static_cast<double>(balance.target[a]);
 }
 
-// Returns the part that v should move to, or its own. A move must make the cut smaller, or leave it
-// as it is and make the balance better.
+// Returns the part that v should move to, or the part it is in. A move must make the cut smaller,
+// or leave it as it is and make the balance better.
 int best_part(const PartDraft& draft, const Connections& connections, int64_t v) {
   const Balance& balance = draft.balance;
   const int own = draft.part[v];

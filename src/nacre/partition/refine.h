@@ -8,7 +8,7 @@
 
 namespace nacre {
 
-// A partition that is being changed.
+// Holds a partition that is being changed.
 struct PartDraft {
   const UndirectedView& view;
   const int64_t* work;
@@ -17,8 +17,8 @@ struct PartDraft {
   std::vector<int64_t> load;
 };
 
-// Adds up the weights of a vertex's edges by part, and forgets them again in time proportional to
-// the number of parts that were met.
+// Connections adds up the weights of a vertex's edges by part. Clearing the sums takes time in
+// proportion to the number of parts that the edges lead to.
 class Connections {
  public:
   explicit Connections(int parts) : weight_(parts, 0) {}
@@ -47,7 +47,7 @@ void refine(PartDraft& draft, int rounds);
 // bounds or no vertex is small enough to help.
 void rebalance(PartDraft& draft);
 
-// Returns the weight of all edges between parts.
+// Returns the weight of all edges between different parts.
 int64_t cut_weight(const UndirectedView& view, const uint16_t* part);
 
 }  // namespace nacre

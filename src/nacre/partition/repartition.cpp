@@ -11,17 +11,18 @@
 namespace nacre {
 namespace {
 
-// The shares change in this many stages. Each stage moves vertices at the borders of the parts
-// only, so borders move and the cut hardly grows.
+// The shares change to the new ones in this many stages. Each stage moves only vertices at the
+// borders of the parts, so the borders shift and the cut hardly grows.
 constexpr int kStages = 16;
 constexpr int kRoundsOfStage = 2;
 constexpr int kRoundsAtEnd = 4;
-// New shares follow measured times and often differ by a few percent, so the work must be closer to
-// them than in a first partition.
+// The work of a part may be this far from its share, relative to the share. New shares follow
+// measured times and often differ from the old ones by only a few percent, so the work must be
+// closer to them than in a first partition.
 constexpr double kCloseToShares = 0.003;
 
 // Returns whether the partition can be changed vertex by vertex: its method allows it, and the
-// parts that have vertices are those with a share.
+// parts that have vertices are the parts with a share that is not 0.
 bool can_change(const Partition& before, std::span<const double> shares, const PartitionOptions& options) {
   if (options.method != PartitionMethod::metis && options.method != PartitionMethod::fennel) return false;
   if (before.num_parts != std::ssize(shares)) return false;
@@ -33,7 +34,7 @@ bool can_change(const Partition& before, std::span<const double> shares, const P
   return std::count(used.begin(), used.end(), 1) > 1;
 }
 
-// Moves vertices until the work of the parts follows the shares.
+// Moves vertices, stage by stage, until the work of the parts follows the shares.
 void change_in_stages(const UndirectedView& view, const Buffer<int64_t>& work, std::span<const double> shares,
                       const PartitionOptions& options, std::vector<uint16_t>& part) {
   const auto parts = static_cast<int>(shares.size());
@@ -61,7 +62,8 @@ Partition repartition_graph(const Graph& graph, const Partition& before, std::sp
   check_partition_options(shares, options);
   NACRE_CHECK(before.part.size() == graph.num_dst(), "a partition of another graph cannot be changed");
   if (!can_change(before, shares, options)) return partition_graph(graph, shares, options);
-  // Parts without a share have no target, so the others are numbered without gaps.
+  // The parts without a share get no vertices, so they are left out and the others are numbered
+  // without gaps.
   std::vector<uint16_t> number(shares.size(), 0);
   std::vector<int32_t> used;
   std::vector<double> positive;

@@ -9,8 +9,9 @@
 namespace nacre {
 namespace {
 
-// Deals out vertices in the order vertex(0), vertex(1), …. A part is full when the middle of the
-// next vertex lies beyond the work that this part and those before it should have.
+// Returns parts of the vertices, which are dealt out in the order vertex(0), vertex(1), …. A part
+// is full when the middle of the next vertex's work lies beyond the work that this part and those
+// before it should have.
 template <class Vertex>
 std::vector<uint16_t> deal(const Buffer<int64_t>& work, std::span<const double> shares, const Vertex& vertex) {
   const Balance balance = balance_of(sum_of(work), shares, 0);
@@ -34,8 +35,8 @@ std::vector<uint16_t> range_parts(const Graph& graph, std::span<const double> sh
 
 std::vector<uint16_t> random_parts(const Graph& graph, std::span<const double> shares,
                                    const PartitionOptions& options) {
-  // Sort keys: a random number in the upper bits and the vertex in the lower ones. Vertices are
-  // distinct, so the order is unique.
+  // These are sort keys: a random number in the upper bits and the vertex in the lower ones.
+  // Vertices are distinct, so the order is unique.
   Buffer<uint64_t> order(graph.num_dst());
   parallel_for(order.size(), 1 << 16, [&](int64_t b, int64_t e) {
     for (int64_t v = b; v < e; ++v) {

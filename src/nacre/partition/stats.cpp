@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kStatsChunk = 1 << 12;
 constexpr int kPerWord = 64;
 
-// What one thread has counted. Sums of whole numbers do not depend on their order.
+// Holds what one thread has counted. The sums over threads do not depend on their order, because
+// they are sums of whole numbers.
 struct Counts {
   explicit Counts(int parts)
       : vertices(parts, 0), edges(parts, 0), inside(parts, 0), between(static_cast<size_t>(parts) * parts, 0) {}
@@ -47,7 +48,7 @@ void count_edges(const Graph& graph, const Partition& partition, PartitionStats&
   }
 }
 
-// Marks, for 64 parts at a time, which of them need each vertex.
+// Counts the rows of halos. Marks, for 64 parts at a time, which of these parts need each vertex.
 void count_halos(const Graph& graph, const Partition& partition, PartitionStats& stats) {
   std::vector<std::atomic<uint64_t>> needed(graph.num_dst());
   for (int first = 0; first < partition.num_parts; first += kPerWord) {

@@ -1,4 +1,4 @@
-// Figures that say how good a partition is.
+// Computes figures that say how good a partition is.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace nacre {
 
 struct PartStats {
   int64_t vertices = 0;
-  int64_t edges = 0;   // edges that lead to its vertices
+  int64_t edges = 0;   // edges that lead to vertices of the part
   double work = 0;     // work of the part's vertices, by row_work and edge_work
-  double target = 0;   // the work it should have
-  int64_t halo = 0;    // vertices of other parts that its edges come from: rows that it receives
+  double target = 0;   // the work that the part should have
+  int64_t halo = 0;    // vertices of other parts at which its edges start: rows that it receives
   int64_t sent = 0;    // rows that it sends: each vertex counts once for each part that needs it
-  int64_t inside = 0;  // vertices all of whose sources are its own, so that they need no halo
+  int64_t inside = 0;  // vertices whose sources are all in the part, so that they need no halo
 
-  // Returns the work as a share of the target: 1 if both are 0, and infinity if only the target is
-  // 0.
+  // Returns the work as a multiple of the target: 1 if both are 0, and infinity if only the target
+  // is 0.
   double fill() const;
 };
 
@@ -27,10 +27,12 @@ struct PartitionStats {
   std::vector<PartStats> parts;
   int64_t cut_edges = 0;  // edges whose ends are in different parts
   int64_t edges = 0;
-  int64_t volume = 0;  // rows that all parts receive for one exchange
-  // A matrix of parts × parts: the edges from the part of the column to the part of the row.
+  int64_t volume = 0;  // rows that all parts together receive in one exchange
+  // This matrix of parts × parts has the number of edges from the part of the column to the part of
+  // the row.
   std::vector<int64_t> between;
-  // A matrix of parts × parts: entry (i, j) is the number of rows that part i receives from part j.
+  // This matrix of parts × parts has, at (i, j), the number of rows that part i receives from part
+  // j.
   std::vector<int64_t> rows;
 
   double cut_share() const { return edges > 0 ? static_cast<double>(cut_edges) / static_cast<double>(edges) : 0; }

@@ -1,5 +1,6 @@
-// Graphs as partitioners see them: undirected, edges weighted by the number of edges they stand
-// for. A view borrows the arrays of a Graph or of a Coarse graph and copies nothing.
+// UndirectedView: a graph as partitioners see it, undirected and with edges weighted by the number
+// of edges they stand for. A view borrows the arrays of a Graph or of a Coarse graph and copies
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,13 @@ struct UndirectedView {
   const int64_t* row_ptr = nullptr;  // where each list begins: count + 1 positions
   const NodeId* adjacent = nullptr;
   const uint32_t* weight = nullptr;  // null: every edge weighs 1
-  // Further neighbours: those of edges in the other direction. Null if the lists above have all.
+  // These are lists of further neighbours, by edges in the other direction. They are null if the
+  // lists above have all neighbours.
   const int64_t* back_ptr = nullptr;
   const NodeId* back = nullptr;
 
-  // Calls take(u, weight) for every entry of v's lists except self loops. A neighbour may be named
-  // several times.
+  // Calls take(u, weight) for every entry (u, weight) of v's lists except self loops. A neighbour
+  // may appear several times.
   template <class Take>
   void each(int64_t v, const Take& take) const {
     if (weight == nullptr) {
@@ -45,12 +47,14 @@ struct UndirectedView {
 };
 
 // Returns whether every edge has its reverse, as often as the edge itself. Compares sums of hashes
-// of the edges, so that nothing need be sorted or stored; it is wrong once in 2^64 graphs.
+// of the edges, so that nothing need be sorted or stored. The result is wrong for about one in 2^64
+// graphs.
 bool has_all_reverses(const Graph& graph);
 
-// Returns the view of a graph. Builds graph.out() unless all edges have their reverse.
+// Returns the undirected view of a graph. `symmetric` says that all edges have their reverse; if it
+// is false, builds graph.out().
 UndirectedView undirected_view(const Graph& graph, bool symmetric);
-// Returns the view of the edges by destination alone.
+// Returns a view in which the neighbours of a vertex are only the sources of its in-edges.
 UndirectedView in_view(const Graph& graph);
 
 }  // namespace nacre

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kWorkChunk = 1 << 16;
 // The sum of all work in units stays below 2^53, so that doubles hold it exactly.
 constexpr double kMostUnits = 0x1p52;
-constexpr double kFinest = 1024;  // units of work 1 in graphs that are small enough
+constexpr double kFinest = 1024;  // most units of the larger one of row_work and edge_work
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The work of vertices as whole numbers, and how much of it each part should get.
+// Computes the work of vertices as whole numbers, and how much of it each part should get.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace nacre {
 
 // Returns the work of every vertex in fixed-point units, so that sums do not depend on their order.
 Buffer<int64_t> vertex_work(const Graph& graph, const PartitionOptions& options);
-// Returns the units of work that one row or edge of work 1 has.
+// Returns how many fixed-point units a work of 1 has.
 double work_units(const Graph& graph, const PartitionOptions& options);
 int64_t sum_of(const Buffer<int64_t>& values);
 
-// Bounds of the work of parts. All shares are positive.
+// Holds the target and the bounds of the work of each part.
 struct Balance {
   std::vector<int64_t> target;
   std::vector<int64_t> low;

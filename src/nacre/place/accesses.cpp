@@ -16,7 +16,8 @@ namespace {
 // here belong to epochs between the two.
 constexpr uint64_t kPresampledEpoch = UINT64_C(1) << 62;
 
-// If an epoch has at least this many batches, the last batch need not be computed exactly.
+// From this number of full batches in an epoch on, the probabilities of a shorter last batch are
+// derived from those of a full batch instead of being computed.
 constexpr int64_t kManyBatches = 32;
 
 // Returns the probabilities that a batch of `size` seeds reads the rows.
@@ -27,13 +28,15 @@ std::vector<float> reach_of_batch(const AccessRequest& request, int hops, int64_
   return reach_probabilities(*request.graph, request.sampling, hops, seed);
 }
 
-// Returns whether the probabilities of a short last batch may be taken from those of a full one. If
-// every vertex draws for itself, seeds miss a row independently of each other.
+// Returns whether shortened() may derive the probabilities of a short last batch from those of a
+// full one. It may for the sampler "neighbor", because there every vertex draws for itself, so the
+// seeds miss a row independently of each other.
 bool short_batch_follows(const SampleOptions& options, int64_t full_batches) {
   return options.sampler == "neighbor" && full_batches >= kManyBatches;
 }
 
-// Returns the probabilities for `rest` seeds from those for `size` seeds.
+// Returns the probabilities that a batch of `rest` seeds reads the rows, derived from `reads`,
+// which are those of a batch of `size` seeds.
 std::vector<float> shortened(const std::vector<float>& reads, int64_t rest, int64_t size) {
   const double power = static_cast<double>(rest) / static_cast<double>(size);
   std::vector<float> result(reads.size());

@@ -1,5 +1,5 @@
-// This header predicts how often training by mini-batches reads the feature row of each vertex.
-// Feature placement is decided by these numbers (contract row DP2; docs/dev/placement.md).
+// This header predicts how often training by mini-batches reads the feature row of each vertex. The
+// methods of feature placement decide by these numbers (contract row DP2; docs/dev/placement.md).
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,8 @@ void weighted_chances(std::span<const double> weights, int count, bool replace, 
     for (size_t i = 0; i < weights.size(); ++i) chances[i] = 1 - std::pow(1 - weights[i] / left, count);
     return;
   }
-  // `stays` is the chance that a candidate has not been drawn yet. The next draw takes a candidate
-  // that is left with a chance of its weight divided by the weight that is left.
+  // `stays` is the chance that a candidate has not been drawn yet. The next draw takes a remaining
+  // candidate with a chance equal to its weight divided by the total weight that remains.
   std::vector<double> stays(weights.size(), 1);
   for (int drawn = 0; drawn < count; ++drawn) {
     const double many = candidates - drawn;  // number of candidates that are left
@@ -132,11 +132,12 @@ double DrawChances::of_parallel(int hop, NodeId u, int64_t edges) const {
   if (!layerwise_) {
     return uniform_chance(graph_.in_degree(u), edges, options_.fanout[static_cast<size_t>(hop)], options_.replace);
   }
-  // The importance of parallel edges adds up, and so does the rate of the key.
+  // The importance of parallel edges adds up. So with n parallel edges, the chance of not being
+  // drawn is that of a single edge to the power of n.
   return 1 - std::pow(1 - double{single(u)[hop]}, static_cast<double>(edges));
 }
 
-// Squares of the entries of the row-normalised adjacency, by edge.
+// Returns, for every edge, the square of its entry in the row-normalised adjacency.
 static Buffer<float> squared_shares(const Graph& graph) {
   Buffer<float> share2(graph.num_edges());
   parallel_for(graph.num_nodes(), kChanceRows, [&](int64_t begin, int64_t end) {

@@ -14,9 +14,9 @@ namespace nacre {
 
 constexpr int kMostHops = 16;  // samples with more hops are counted as if they had this many
 
-// The chances of one pair of vertices in every hop. If one edge leads from v to u, and all edges of
-// a row have the same chance, `forth` points to the chances of u; otherwise it points to
-// forth_store. The same holds for `back` and v.
+// Holds the chances of one pair of vertices in every hop. If one edge leads from v to u, and all
+// edges of a row have the same chance, `forth` points to the chances of u; otherwise it points to
+// forth_store. In the same way, `back` points to the chances of v or to back_store.
 struct PairChances {
   const float* forth;  // chances that u draws v
   const float* back;   // chances that v draws u
@@ -25,7 +25,8 @@ struct PairChances {
 };
 
 // Returns the chance that `count` uniform draws out of `degree` edges take at least one of `edges`
-// given ones. If `count` is negative, all edges are taken.
+// given ones. `replace` says whether an edge may be drawn again. If `count` is negative, all edges
+// are taken.
 double uniform_chance(int64_t degree, int64_t edges, int count, bool replace);
 
 // Writes to `chances`, for every candidate, the chance that it is among `count` that are drawn by

@@ -31,7 +31,7 @@ bool own_transpose(const Graph& graph) {
 DrawerLists::DrawerLists(const Graph& graph, bool ids) : graph_(graph) {
   if (!ids && own_transpose(graph)) return;
   // The transpose is needed only while this object lives. So it is made by a copy of the graph,
-  // which shares the arrays and keeps the transpose to itself.
+  // which shares the arrays of `graph` but keeps the transpose to itself: `graph` does not keep it.
   if (!graph.has_out()) transposed_ = Graph::trusted(graph.arrays());
   out_ = graph.has_out() ? &graph.out() : &transposed_.out();
 }

@@ -24,7 +24,8 @@ std::vector<int64_t> capacities(const PlacementRequest& request, std::span<const
   return rows;
 }
 
-// Runs Algorithm 1 in every group. `values` says how often each row is read, or stands for that.
+// Runs Algorithm 1 in every group. A row counts as read more often the larger its entry in `values`
+// is; the values may be expected reads, counted reads or degrees.
 PlacedRows spread_by(const PlacementRequest& request, std::span<const float> values) {
   PlacedRows placed;
   placed.order = rank_vertices(values);
@@ -57,7 +58,8 @@ PlacedRows by_degree(const PlacementRequest& request) {
 }
 
 // Gives every device of a group the rows of its part, the most wanted first, and then, if there is
-// room, the most wanted rows of other parts. `part_of(v)` is the place of a device in the group.
+// room, the most wanted rows of other parts. `part_of(v)` returns the position in `devices` of the
+// device whose part has vertex v.
 template <class PartOf>
 void fill_group(const PlacementRequest& request, std::span<const int> devices, const PartOf& part_of,
                 PlacedRows& placed) {

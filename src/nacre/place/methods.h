@@ -8,7 +8,7 @@
 
 namespace nacre {
 
-// The decision of a method: the rows of every device, and the order in which rows are wanted.
+// Holds what a method decides: the rows of every device, and the order in which rows are wanted.
 struct PlacedRows {
   std::vector<Array<NodeId>> device_rows;
   Array<NodeId> order;       // all vertices, the most wanted row first
@@ -16,8 +16,9 @@ struct PlacedRows {
   bool reads_peers = true;
 };
 
-// Requests are complete when they reach a method: there is a group and a share for every device,
-// alpha is not negative, and there are reads if the method uses them.
+// Describes a method and the function that runs it. Requests are complete when they reach a method:
+// there is a group and a share for every device, alpha is not negative, and there are reads if the
+// method uses them.
 struct PlacementRule {
   PlacementMethod method;
   PlacedRows (*place)(const PlacementRequest& request);

@@ -1,5 +1,5 @@
-// PaGraph's partition. The training vertices are dealt out one by one. A training vertex t goes to
-// the device with the largest
+// This file implements PaGraph's partition. The training vertices are dealt out one by one. A
+// training vertex t goes to the device with the largest
 //   |its training vertices within L hops of t| · (the mean share − |its training vertices|)
 //     / |vertices of its neighbourhoods|,
 // and the vertices within L hops of t join that device's neighbourhood. Every t takes a search of L

@@ -51,8 +51,9 @@ std::vector<float> missing_shares(const FeaturePlacement& placement, std::span<c
   return missing;
 }
 
-// Chooses the rows of a host that cannot hold all: those that devices want most often from it. Rows
-// that every device finds on devices need no place there.
+// Returns the rows of a host that cannot hold all rows: those that devices are expected to read
+// from it most often. A row that every device finds in its own memory or in that of a peer gets no
+// place on the host.
 Array<NodeId> choose_host_rows(const FeaturePlacement& placement, const PlacementRequest& request,
                                const Array<NodeId>& wanted, std::span<const float> reads) {
   std::vector<float> missing = missing_shares(placement, whole_shares(request.share, request.device_rows.size()));
@@ -102,8 +103,8 @@ FeaturePlacement place_features(const PlacementRequest& request) {
   PlacementRequest whole = request;
   const size_t devices = request.device_rows.size();
   if (whole.group.empty()) whole.group.assign(devices, 0);
-  // If devices read each other's memory no faster than the host's, each device is placed by itself
-  // (Rule 1).
+  // If reading from a peer is no cheaper than reading from the host (or from the disk, if the host
+  // holds no rows), each device is a group of its own (Rule 1).
   const bool peers = request.costs.peer < (request.host_rows == 0 ? request.costs.disk : request.costs.host);
   if (!peers) std::iota(whole.group.begin(), whole.group.end(), 0);
   if (request.host_rows == 0) whole.costs.host = request.costs.disk;

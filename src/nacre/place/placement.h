@@ -1,5 +1,6 @@
-// Feature placement: which device, the host or the disk holds the feature row of each vertex, and
-// where every device reads it (contract rows DP1 and DP3; docs/dev/placement.md).
+// Feature placement decides which devices hold the feature row of each vertex, whether the host or
+// the disk holds it, and where every device reads it (contract rows DP1 and DP3;
+// docs/dev/placement.md).
 //
 // Rows lie in tiers: in the reading device's own memory, in that of a peer (another device of the
 // same group), in host memory, and on disk. A row may lie on several devices. This room only
@@ -25,8 +26,8 @@ constexpr RowHolder kHeldByHost = -1;
 constexpr RowHolder kHeldByDisk = -2;
 constexpr int kMostHolders = 127;  // the largest number of devices
 
-// Seconds to read one row from each tier, as measured on the machine. The placement depends only on
-// their quotients.
+// Holds the seconds that it takes to read one row from each tier, as measured on the machine. The
+// placement depends only on their quotients.
 struct RowCosts {
   double own = 0;
   double peer = 0.2;
@@ -97,7 +98,8 @@ FeaturePlacement place_features(const PlacementRequest& request);
 // If `reader` is -1, the reader is the host, which reads from no device.
 RowTables row_tables(const FeaturePlacement& placement, int reader);
 
-// The expected number of rows that are read in an epoch, by tier, and their cost.
+// Holds the expected number of rows that are read in an epoch, by tier. seconds() returns what
+// these reads cost.
 struct TierReads {
   double own = 0;
   double peer = 0;

@@ -1,6 +1,7 @@
-// The key of a value is the complement of its bits: floats that are not negative have the order of
-// their bits. Keys travel with their vertices through a least-significant-digit radix sort, as in
-// graph/radix.cpp, whose groups would need an offset for each of 2^32 keys.
+// The rows are sorted by keys. The key of a value is the complement of its bits, so that larger
+// values have smaller keys: floats that are not negative have the order of their bits. A
+// least-significant-digit radix sort moves the keys together with their vertices. The sort of
+// graph/radix.cpp is not used, because it would need an offset for each of the 2^32 keys.
 #include "nacre/place/ranking.h"
 
 #include <bit>

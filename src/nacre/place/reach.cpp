@@ -1,7 +1,7 @@
-// A batch spreads from its seeds like an infection: a vertex that is known draws in every later
-// hop, and what it draws is known from then on. The probabilities follow from messages between the
-// ends of edges (dynamic message passing). They are exact if seeds are independent and the graph
-// of the pairs has no circles; docs/dev/placement.md says what circles change.
+// At first only the seeds of a batch are known. In every hop, all known vertices draw, and what
+// they draw is known from then on. The probabilities follow from messages between the ends of edges
+// (dynamic message passing). They are exact if seeds are independent and the graph of the pairs has
+// no circles; docs/dev/placement.md says what circles change.
 //
 // Let a_j(u) be the probability that u is known first after j hops, and S_j(u) = 1 − a_0(u) − … −
 // a_j(u). The probability that v is not known after t hops is the product of (1 − a_0(v)) and of
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kReachRows = 1 << 10;
 
-// The state of one direction of a pair: the first end may draw the second.
+// Holds the state of one direction of a pair: the first end may draw the second.
 struct Direction {
   double silent = 1;   // θ: the probability that the first end has not drawn the second yet
   double waiting = 0;  // the probability that the first end is known and has not drawn the second
@@ -31,8 +31,9 @@ struct Direction {
   double unknown = 1;  // the probability that the first end is not known, if the second draws
                        // nobody
 
-  // Goes on by one hop. `not_known` is the probability that the first end is not known after this
-  // hop, whether or not the second end draws it; `other_silent` is the θ of the other direction.
+  // Advances the state to the next hop. `not_known` is the probability that the first end is not
+  // known after this hop, whether or not the second end draws it; `other_silent` is the θ of the
+  // other direction.
   void learn(double not_known, double other_silent) {
     const double now = other_silent > 1e-12 ? std::min(unknown, not_known / other_silent) : 0;
     waiting += unknown - now;
@@ -44,7 +45,7 @@ struct Direction {
   }
 };
 
-// Returns θ_hops(u → v).
+// Returns θ_hops(u → v), which the beginning of this file defines.
 double not_drawn(const float* first_u, const float* first_v, const PairChances& chances, int hops) {
   if (hops == 1) return 1 - double{first_u[0]} * chances.forth[0];
   Direction forth, back;  // forth: u draws v; back: v draws u

@@ -1,6 +1,6 @@
-// The listing of Algorithm 1 in the paper skips a row of V whenever it leaves the last device of a
-// round unchanged, and ends after as many steps as there are new rows. The example below it does
-// neither: there, node-4 follows node-3. This code follows the example.
+// The listing of Algorithm 1 in the paper differs from the example below the listing. The listing
+// skips a row of V whenever that row leaves the last device of a round unchanged, and it ends after
+// as many steps as there are new rows. The example does neither. This code follows the example.
 //
 // Devices of unequal capacity are a generalisation: a device of capacity c takes part in the rounds
 // of the first c rows only. With equal capacities these are the rounds of the paper.

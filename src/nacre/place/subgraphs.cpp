@@ -101,7 +101,8 @@ class Walk {
     return to;
   }
 
-  // Returns for t = 0 … steps the chance of being at v t steps after having been there.
+  // Returns a list with an entry for each t = 0 … steps: for every vertex v, the chance that a walk
+  // which is at v is at v again t steps later.
   std::vector<Chances> returns(int steps) const {
     const auto vertices = static_cast<size_t>(graph_.num_nodes());
     // new_t is the chance of being back for the first time after t steps.

@@ -27,8 +27,9 @@ Analysis::Analysis(const Dfg& dfg, const Blocks& blocks, bool hoist) : dfg_(dfg)
   number_values();
 }
 
-// If blocks change from batch to batch (nothing is hoisted then), a single one may be square by
-// chance.
+// Sets the classes of blocks and of spaces of vertices. `lasting` says that blocks stay the same
+// from step to step. If they change, a single block may be square by chance, so it is not taken for
+// a whole graph.
 void Analysis::find_whole_blocks(bool lasting) {
   if (blocks_.links() != nullptr) {
     // A rank's blocks have the rank's part of the graph in all layers but two: the whole graph,
@@ -57,7 +58,8 @@ void Analysis::find_whole_blocks(bool lasting) {
     block_class_.push_back(first);
     vertex_class_.push_back(whole ? vertex_class_.back() : l + 1);
   }
-  // The halves of the edges of a whole graph lead between its vertices.
+  // Each half of a whole graph's edges is a block of its own, but its ends are the vertices of the
+  // whole graph.
   const CoverLayers cover = blocks_.cover_layers();
   if (!cover.exist() || !lasting) return;
   while (static_cast<int>(block_class_.size()) < blocks_.end_layer())
@@ -65,11 +67,11 @@ void Analysis::find_whole_blocks(bool lasting) {
   vertex_class_.resize(block_class_.size() + 1, 0);
 }
 
-// Returns the first space with the same rows. Models without blocks, and spaces past the end, stay
-// as they are.
+// Returns the first space with the same rows; the space itself if no block or space of vertices has
+// its layer.
 Space Analysis::canonical(Space space) const {
   const auto layer = static_cast<size_t>(space.layer);
-  // The space of own vertices and halo has the rows of the sources of a block.
+  // The rows of a halo space are the sources of a block, so the space has the class of that block.
   if (space.kind == SpaceKind::halo && layer < block_class_.size()) space.layer = block_class_[layer];
   if (space.kind == SpaceKind::vertex && layer < vertex_class_.size()) space.layer = vertex_class_[layer];
   if (space.is_typed() && layer < block_class_.size()) space.layer = block_class_[layer];
@@ -104,7 +106,7 @@ void Analysis::number_values() {
       const auto block = static_cast<size_t>(node.type.space.layer - (node.attr == Attr::dst ? 1 : 0));
       key += "block " + std::to_string(block < block_class_.size() ? block_class_[block] : -1);
     }
-    // The first number of an index along types is its layer. The space names it already.
+    // The first number of an index along types is its layer, which the node's space names already.
     const bool names_layer = node.op == Op::index && node.attr == Attr::type;
     for (size_t k = names_layer ? 1 : 0; k < node.ints.size(); ++k) key += "," + std::to_string(node.ints[k]);
     for (const NodeRef in : node.inputs) key += "(" + std::to_string(value_number(in)) + ")";
@@ -143,7 +145,7 @@ bool Analysis::row_local(NodeRef i) const {
     case Op::log_softmax:
     case Op::log_softmax_grad:
       return true;
-    case Op::index_add:  // of each destination's own row: the same rows in a full graph
+    case Op::index_add:  // along self, if both spaces have the same rows (a full graph)
       return node.attr == Attr::self && same_rows(node.type.space, dfg_[node.inputs[0]].type.space);
     default:
       return false;

@@ -16,8 +16,8 @@ struct BatchPlaces {
   // drawn, and where its neural operations are computed. Both have the same length. If they are
   // empty, the device of the run does everything.
   std::string drawn, computed;
-  // Whether many batches are drawn before the first of them is computed; those who draw then share
-  // the batches by forecasts, and `drawn` is only what was expected.
+  // Whether many batches are drawn before the first of them is computed. The device and the host
+  // then divide the drawing by forecasts (SampleGroups), and `drawn` is only what was expected.
   bool together = false;
   double seconds = 0;  // predicted seconds of a batch when many follow one another; 0: unknown
   double least = 0;    // no schedule takes less than these seconds for a batch; 0: unknown

@@ -1,5 +1,5 @@
-// What rewrites of a DFG are based on: a copy made node by node, in which an edit replaces nodes on
-// the way, and facts about nodes.
+// Copies a DFG node by node, so that an edit can replace nodes on the way, and finds facts about
+// nodes. Rewrites of DFGs are written with these functions.
 #pragma once
 
 #include <utility>
@@ -10,9 +10,10 @@
 
 namespace nacre {
 
-// `edit(out, i, node, moved)` gets node i of `dfg` with its inputs already renumbered; `moved[j]`
-// is where node j < i of `dfg` went. It returns the reference in `out` that stands for node i.
-// Nodes that nobody needs any more are dropped at the end.
+// Returns a copy of `dfg` that `edit` may change. `edit(out, i, node, moved)` gets node i of `dfg`
+// with its inputs already renumbered; `moved[j]` is where node j < i of `dfg` went. The edit
+// returns the reference in `out` that stands for node i. Nodes that nobody needs any more are
+// dropped at the end.
 template <class Edit>
 Dfg copy_dfg(const Dfg& dfg, Edit edit) {
   Dfg out(dfg.name());

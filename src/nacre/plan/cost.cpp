@@ -86,8 +86,8 @@ bool walks_edges(KernelKind kind) {
   }
 }
 
-// An order of the edges that a kernel needs, and the number of arrays it takes with one number for
-// each edge.
+// An order in which a kernel walks the edges, and the number of arrays that the order takes in
+// memory, each with one number for each edge.
 struct WalkedOrder {
   Direction direction = Direction::by_dst;
   SpaceKind columns = SpaceKind::vertex;
@@ -132,7 +132,7 @@ std::optional<WalkedOrder> order_of(const Kernel& k, const Dfg& dfg) {
   }
   if (order.direction == Direction::pairs_of_dst || order.direction == Direction::pairs_of_src) return std::nullopt;
   if (order.direction == Direction::by_dst_pair || order.direction == Direction::by_src_pair) order.arrays = 2;
-  // The weights already lie in that order.
+  // Weights of edges already lie in the order by destinations, so they need no second copy.
   if (order.direction == Direction::by_dst) order.weights = -1;
   return order;
 }

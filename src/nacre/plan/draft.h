@@ -58,7 +58,7 @@ class Draft {
 
   Plan plan;
   const Blocks& blocks;
-  const DeviceTraits* device = nullptr;  // as in PassControl, like the next two
+  const DeviceTraits* device = nullptr;  // see PassControl, also for the next two
   bool variants = true;
   const std::vector<NodeRef>* narrow = nullptr;
   NodeVector<char> inlined;    // whether every kernel that reads the node computes it

@@ -14,13 +14,13 @@ namespace nacre {
 struct Dropped {
   std::string value;
   int64_t bytes = 0;   // bytes by which the peak of the step would be higher if the value were kept
-  double seconds = 0;  // predicted seconds by which a step would be shorter
+  double seconds = 0;  // predicted seconds by which a step would be shorter if the value were kept
 };
 
 struct DropOptions {
   const CostModel* model = &nominal_cpu().model;
   int64_t cache_bytes = nominal_cpu().cache_bytes;
-  const DeviceTraits* device = nullptr;  // as in PassControl
+  const DeviceTraits* device = nullptr;  // see PassControl::device
   // A value is dropped if this saves more than least_saved of what a run keeps in memory (1 means
   // never) and more than least_bytes, and if the share by which a step becomes longer is less than
   // time_for_memory times the share of memory saved.
@@ -35,7 +35,7 @@ struct DropOptions {
 
 // Sets `options.recompute`. Returns what was dropped, most bytes first.
 std::vector<Dropped> choose_dropped(const Dfg& dfg, const Blocks& blocks, PlanOptions& options, const DropOptions& how);
-// Returns what the values in `options.recompute` save and cost, each beside the others.
+// Returns what each value in `options.recompute` saves and costs while all others stay dropped.
 std::vector<Dropped> price_dropped(const Dfg& dfg, const Blocks& blocks, const PlanOptions& options,
                                    const DropOptions& how);
 

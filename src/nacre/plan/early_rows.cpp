@@ -25,7 +25,7 @@ bool has_free_rows(const Kernel& k) {
   return walks_edges(k.kind) && k.direction == Direction::by_dst;
 }
 
-// Judges one kernel that waits for communication.
+// Finds out which rows of a kernel that waits for communication can be computed early.
 class Waiting {
  public:
   Waiting(const Plan& plan, const Blocks& blocks, const Kernel& kernel, std::vector<const Kernel*> calls)
@@ -60,7 +60,7 @@ class Waiting {
     return least;
   }
 
-  // Returns these rows' share of the kernel's work.
+  // Returns the share of the kernel's work that its early rows are.
   double share() const {
     const int64_t early = rows();
     if (!walks_edges(k_.kind)) return ratio(early, walked_rows(plan_, k_, blocks_));
@@ -82,12 +82,15 @@ class Waiting {
     const bool adds = dfg_[result].op == Op::exchange_add;
     const Space space = dfg_[result].type.space;
     if (over_halo()) return adds ? 0 : blocks_.layer(space.layer).num_dst();
-    // The rows that an exchange_add changes are those that an exchange sends.
+    // Before an exchange ends, the rows of inside vertices are complete. An exchange_add changes
+    // the rows that an exchange sends, so before it ends, only those of alone vertices are
+    // complete. In a reversed block, the two cases change places.
     const EarlyRows early = blocks_.links()->early_rows();
     return adds == blocks_.is_reversed(space) ? early.inside : early.alone;
   }
 
-  // Returns whether the kernel reads the result by row, or the rows of the halo by source.
+  // Returns whether the kernel reads the result only at the row that it computes or, if the result
+  // is rows of a halo, at the sources of the edges of that row.
   bool reads_by_row(NodeRef result) const {
     const Space space = dfg_[result].type.space;
     if (!space.on_vertices()) return false;

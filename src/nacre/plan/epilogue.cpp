@@ -45,7 +45,8 @@ class Absorber {
     return found;
   }
 
-  // Returns the only instruction that reads a register, or -1 if there are several.
+  // Returns the place of the instruction that reads a register, or -1 if the register is read
+  // several times or never.
   int only_use(int reg) const {
     int found = -1;
     for (size_t i = 0; i < program_.code.size(); ++i) {
@@ -57,7 +58,8 @@ class Absorber {
     return found;
   }
 
-  // Takes the other side of a sum: a row of the same width from memory, or a bias.
+  // Lets the product do the addition `sum` if the other operand is a bias or a row of the same
+  // width from memory. Returns whether the product does it.
   bool take_term(const Micro& sum, Epilogue& e) {
     const int other = sum.a == value_ ? sum.b : sum.a;
     if (sum.a_repeat != 1 || sum.b_repeat != 1) return false;
@@ -99,8 +101,9 @@ class Absorber {
 
 }  // namespace
 
-// Returns a value of the result's width that the rest stores and whose memory no other value of the
-// rest can have: the executor may put a stored value where one lay that the tail reads row by row.
+// Returns a value that `rest` stores, as wide as the product's result, or -1. There is none if
+// `rest` also loads values of this width, because the executor may put the stored value into the
+// memory of a value that `rest` still reads row by row.
 NodeRef find_landing(const RowProgram& rest) {
   int64_t width = 0;
   for (const Micro& m : rest.code) {

@@ -17,12 +17,12 @@ struct Epilogue {
   NodeRef landing = -1;
   bool empty() const { return add < 0 && bias < 0 && !relu; }
 };
-// Returns a value that the tail stores, whose rows are as wide as the rows that the tail reads, and
-// whose memory may hold those rows until the tail runs; -1 if there is none.
+// Returns a value that `rest` stores, whose rows are as wide as those of the product's result, and
+// whose memory may hold that result until `rest` runs; -1 if there is none.
 NodeRef find_landing(const RowProgram& rest);
 // Splits a tail into the part that the product does and the rest. If `root_stored`, the result of
-// the product itself is wanted too, so that the product does nothing. `add` allows the product to
-// add a value.
+// the product itself must be stored too, so the product does no part of the tail. `add` says
+// whether the product may add a value.
 Epilogue absorb_tail(const RowProgram& tail, bool root_stored, bool add = true);
 
 }  // namespace nacre

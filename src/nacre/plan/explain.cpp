@@ -19,7 +19,8 @@ double lstm_flops(const Dfg& dfg, const Blocks& blocks, const Node& node) {
   const NodeRef z = node.inputs[node.op == Op::lstm ? 0 : 1];
   const auto gates = static_cast<double>(dfg[z].type.dims[0]);
   const auto edges = static_cast<double>(blocks.rows(Space::edge(dfg[z].type.space.layer)));
-  // The gradients run the forward pass again.
+  // The two gradients run the forward pass again, once for both, which is counted here for
+  // lstm_grad_z.
   return edges * gates * gates / 2 * (node.op == Op::lstm_grad_z ? 2 : 1);
 }
 
@@ -58,7 +59,7 @@ DfgWork count_dfg_work(const Dfg& dfg, const Blocks& blocks) {
         break;  // these kernels do no arithmetic
       default:
         if (op_info(node.op).op_class == OpClass::neural) work.neural_flops += std::max(in, out);
-        // Rows are read and written.
+        // An indexing operation reads its operand's rows and writes its own.
         if (op_info(node.op).op_class == OpClass::indexing) work.index_bytes += 4 * (in + out);
     }
   }

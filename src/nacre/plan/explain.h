@@ -65,7 +65,8 @@ struct Explanation {
   std::vector<Dropped> dropped;
 };
 
-// With `all`, prints the DFGs and every candidate in full.
+// Returns the explanation as text for people. With `all`, it has the DFGs and every candidate in
+// full.
 std::string explain_text(const Explanation& e, bool all);
 // Returns a few lines for people: whether anything that was compared is faster than the plan, and
 // if so, why it was not taken.

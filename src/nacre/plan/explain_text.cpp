@@ -40,7 +40,8 @@ std::string_view space_name(SpaceKind kind) {
   return "unknown";
 }
 
-// Maps "typed_matmul on edges" to how many of them there are before and after.
+// Returns how many nodes with the same operation and space each of the two DFGs has. The keys are
+// names such as "typed_matmul on edges".
 std::map<std::string, std::pair<int, int>> count_operations(const Dfg& before, const Dfg& after) {
   std::map<std::string, std::pair<int, int>> counts;
   const auto name = [](const Node& node) {

@@ -23,7 +23,8 @@ class Chooser {
 
   NodeVector<char> run() {
     cut_long_expressions();
-    // Readers come first, because whether a reader is itself inlined decides what it can absorb.
+    // The last nodes come first, because whether a reader is itself inlined decides what it can
+    // absorb.
     for (int i = an_.dfg().size() - 1; i >= 0; --i) inlined_[i] = choose(i) ? 1 : 0;
     return inlined_;
   }
@@ -118,8 +119,9 @@ class Chooser {
 
   // Returns whether the products of kept sums are added up by vertex before they reach memory.
   // Vertices of the same types go through the matrix units together, so that types that a vertex
-  // does not have cost nothing. With more types than can be told apart, every type of every vertex
-  // is multiplied.
+  // does not have cost nothing. With more than kMostMasked types, every type of every vertex is
+  // multiplied, so the extra products must take less time than writing and reading those of the
+  // pairs.
   bool summed_at_once(NodeRef product, NodeRef sum) const {
     const Node& node = an_.dfg()[product];
     const int64_t types = an_.rows(an_.dfg()[node.inputs[1]].type.space);
@@ -132,8 +134,8 @@ class Chooser {
     return 2 * (cells - pairs) * k / gpu.kept_sum_flops < 2 * 4 * pairs / gpu.rates.bytes_per_second;
   }
 
-  // Decides about rows that are read by pair, and sums that are taken by pair, inside the kernels
-  // that know pairs.
+  // Returns whether to inline a value on pairs (rows read by pair, sums over the edges of pairs, or
+  // products of these): whether only kernels that know pairs read it, and it is not a kept sum.
   bool choose_on_pairs(NodeRef i) const {
     const Node& node = an_.dfg()[i];
     std::string why;
@@ -193,8 +195,8 @@ class Chooser {
     for (const NodeRef reader : an_.consumers(i)) {
       const Node& r = an_.dfg()[reader];
       if (r.op == Op::mul && r.type.dims.size() > node.type.dims.size()) return true;
-      // This is a coefficient of the graph that is computed once. Wider constants would be copies
-      // of features for every edge.
+      // A coefficient of the graph, one number for each edge, is computed once and stored. Wider
+      // constants would be copies of features for every edge.
       if (an_.constant(i) && !an_.constant(reader) && node.type.row_size() == 1) return true;
     }
     return false;

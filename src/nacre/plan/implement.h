@@ -1,6 +1,6 @@
-// Implementation lists: which kernel computes a root. Hand-written kernels come first if the
-// expression has their shape, then programs over gTasks or rows, and the plain reference last. A
-// kernel says why a faster one declined.
+// Chooses which kernel computes a root. Hand-written kernels come first if the expression has their
+// shape, then programs over gTasks or rows, and the plain reference last. A kernel says why a
+// faster one was not taken (Kernel::why).
 #pragma once
 
 #include "nacre/plan/analysis.h"

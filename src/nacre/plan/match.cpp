@@ -35,8 +35,8 @@ std::optional<GatherProduct> match_gather(const Dfg& dfg, NodeRef edge_value, st
   while (true) {
     const Node& node = dfg[at];
     if (node.op == Op::reshape) {
-      // A reshape of the row does not move elements, but factors found below it must still be
-      // prefixes: [H] of [H,D].
+      // A reshape does not move elements, but the dims of a factor of the reshaped row need not be
+      // a prefix of the dims of the gathered row.
       if (!match.factors.empty()) {
         *why = "a reshape between the gather and an edge factor";
         return std::nullopt;

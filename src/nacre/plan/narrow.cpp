@@ -12,12 +12,13 @@
 namespace nacre {
 namespace {
 
-// Shorter rows are not worth it, and products cannot take rows whose lengths are not multiples of
-// eight.
+// Rows of fewer than kNarrowest numbers gain too little as bf16, and products cannot take rows
+// whose lengths are not multiples of kMultiple.
 constexpr int64_t kNarrowest = 16;
 constexpr int64_t kMultiple = 8;
 
-// Why a value must be f32: one of these, or the number of the kernel that needs it so.
+// Says why a value must be f32: one of these reasons, or the number of the kernel that needs it as
+// f32.
 enum WideReason : int { kNotWide = -1, kWideWithoutMemory = -2, kWideByShape = -3, kWideResult = -4 };
 
 bool suits(const Node& node) {

@@ -37,14 +37,14 @@ struct NarrowReport {
   int64_t saved() const { return wide_peak - peak; }
 };
 NarrowReport report_narrow(const Plan& plan, const Blocks& blocks);
-// Returns a line for each value that is stored as bf16, after a line about all of them; an empty
-// text if the plan is for a device that stores none so.
+// Returns a line about all values that are stored as bf16, and then a line for each of them; an
+// empty text if the plan is for a device that stores no values as bf16.
 std::string narrow_text(const Plan& plan, const NarrowReport& report);
 
 // Returns whether a rank stores the rows of a communication kernel, operand and result, as bf16.
 bool moves_bf16(const Plan& plan, const Kernel& kernel);
-// Returns the bytes of an element as this rank stores it and, where all ranks store alike, sends
-// it.
+// Returns the bytes of an element of a communication kernel's rows as this rank stores them. If all
+// ranks store them alike, the rows also travel like this.
 double stored_bytes(const Plan& plan, const Kernel& kernel);
 
 }  // namespace nacre

@@ -127,7 +127,8 @@ class Ready {
         needs.push_back(found->second);
         readers_[found->second].push_back(k);
       }
-      // All ranks must communicate in the same order, but their memory differs.
+      // All ranks must communicate in the same order, although their memory differs, so a
+      // communication kernel runs after the one before it in the plan.
       if (plan.kernels[k].kind != KernelKind::exchange) continue;
       if (last < plan.kernels.size()) needs.push_back(last);
       last = k;
@@ -156,7 +157,7 @@ class Ready {
 
   const Plan& plan_;
   std::vector<char> done_;
-  // Kernels that read what a kernel writes, and kernels that write what it reads.
+  // For each kernel, the kernels that read what it writes, and the kernels that must run before it.
   std::vector<std::vector<size_t>> readers_, needs_;
 };
 
@@ -177,9 +178,9 @@ std::vector<size_t> greedy_order(const Plan& plan, const Blocks& blocks) {
     std::tuple<int64_t, int64_t, int64_t> best_change;
     for (size_t k = 0; k < plan.kernels.size(); ++k) {
       if (!ready(k)) continue;
-      // If equally much is alive after several kernels, the one that needs least memory while it
-      // runs comes first, then the one that writes least. These are gradients of weights; the
-      // kernel after them may reuse the memory of their operands.
+      // Of several kernels after which equally much is alive, the one that needs least memory while
+      // it runs comes first, then the one that writes least. So gradients of weights come first,
+      // and the kernel after them may reuse the memory of their operands.
       const std::tuple change(units(live.change(plan.kernels[k])), units(live.extra(plan.kernels[k])),
                               units(live.written(plan.kernels[k])));
       if (best == plan.kernels.size() || change < best_change) {

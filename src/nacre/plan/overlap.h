@@ -6,14 +6,15 @@
 namespace nacre {
 
 // Moves every communication kernel to where its operand is ready, and moves kernels that do not
-// need its result in front of the first one that does, as long as the peak of the memory stays. The
-// order of the communication kernels stays, because it is that of all ranks.
+// need its result in front of the first one that does, as long as the peak of the memory does not
+// rise. The communication kernels keep their order, because all ranks must communicate in the same
+// order.
 void overlap_communication(Plan& plan, const Blocks& blocks);
 
-// Returns, for each kernel, the kernel before which it must have ended. With `overlap`, this is for
-// a communication kernel the first one that reads its result, or the end of the step. Any other
-// kernel must have ended before the next one. If the first reader has early rows, these are
-// computed before the communication ends.
+// Returns, for each kernel, the kernel before which it must have ended. For a communication kernel
+// with `overlap`, this is the first kernel that reads its result, or the end of the step. Any other
+// kernel must have ended before the next one. If the first reader of a communication has early
+// rows, they are computed before the communication ends.
 std::vector<size_t> ends_of_kernels(const Plan& plan, bool overlap);
 
 // Describes one action of a step: a kernel, one of the two halves of a communication, or one of the

@@ -1,5 +1,5 @@
-// Planning is this list. Each pass has a name, is timed, says why it has its place, and can be left
-// out unless the list says why not.
+// This file lists the passes that make a plan, in their order. Each pass has a name, is timed, says
+// why it has its place, and can be left out unless the list says why not.
 #include "nacre/plan/passes.h"
 
 #include <algorithm>

@@ -94,8 +94,7 @@ struct VariantChoice {
 struct EarlyPart {
   int64_t rows = 0;  // number of early rows; 0: all rows are computed together
   double share = 0;  // share of the kernel's work that the early rows are
-  std::string why;   // why there are no early rows; empty if there are some, or if the kernel does
-                     // not wait
+  std::string why;   // why there are none; empty if there are some or the kernel does not wait
 };
 
 struct Kernel {
@@ -104,7 +103,7 @@ struct Kernel {
   // A second root that the kernel computes in the same pass (argmax; lstm_grad_w; lstm_gates; dot
   // products on edges), or -1.
   NodeRef second = -1;
-  // Lists all nodes of the DFG that are computed here: roots, inlined nodes, tail.
+  // Lists all nodes of the DFG that the kernel computes: roots, inlined nodes, tail.
   std::vector<NodeRef> nodes;
   std::vector<NodeRef> reads;   // stored values that are read
   std::vector<NodeRef> writes;  // stored values that are written
@@ -131,24 +130,25 @@ struct Kernel {
   // How the kernel runs on the plan's device. Empty if the plan was made without a device.
   std::vector<VariantChoice> variants;
   // For exchange: whether each rank stores the rows as bf16. Empty if all ranks store them as this
-  // one does.
+  // rank does.
   std::vector<char> narrow_ranks;
   // For exchange: the mean bytes of an element that comes from another rank; 0 if elements travel
   // as this rank stores them.
   double travel_bytes = 0;
 };
 
-// Which products a back end computes together: those with at least `rows` rows (0 means none) and
-// at most `columns` columns, an even number (0 means any).
+// Says which products a back end computes together: those with at least `rows` rows (0 means none)
+// and at most `columns` columns, an even number (0 means any).
 struct JoinedProducts {
   int64_t rows = 0;
   int64_t columns = 0;
-  bool typed = false;  // also a product and those by type (typed_reduce, of sums in memory)
+  bool typed = false;  // also join a product to products by type (typed_reduce, of sums in memory)
   friend bool operator==(const JoinedProducts&, const JoinedProducts&) = default;
 };
 
 struct PlanOptions {
-  // False means one kernel per node, with every value stored (the tensor-centric style).
+  // Whether kernels have several nodes. If false, each node has a kernel of its own and every value
+  // is stored (the tensor-centric style).
   bool fuse = true;
   bool hoist = true;    // compute values that depend on no parameter once
   bool rewrite = true;  // swap indexing (swap.h); false means the DFG as the model wrote it
@@ -166,16 +166,16 @@ struct PlanOptions {
   // Values of the forward pass that the backward pass computes again instead of keeping them
   // (dfg/recompute.h).
   std::set<std::string> recompute;
-  // Coefficients of edges that are products of values of both ends are applied at the vertices
-  // (factors.h).
+  // Whether coefficients of edges that are products of values of both ends are applied at the
+  // vertices (factors.h).
   bool vertex_factors = false;
   // Whether a sum that gathers the same rows also computes the dot products of the ends of every
   // edge (edge_dots.h).
   bool join_dots = false;
-  // A product that only the tail of another product reads, to add the two, is computed in that
-  // kernel.
+  // Which products are joined: if only the tail of another product reads a product, to add the two,
+  // the kernel of the other product computes both.
   JoinedProducts join_products;
-  // Which rows travel between ranks (dfg/distribute.h). Without effect on one device.
+  // Which rows travel between ranks (dfg/distribute.h); this has no effect on one device.
   RankPlacement halo_rows;
   // Maps a decision (variants.h) to the variant that all kernels take that do not decline it. Only
   // plan files name variants here.
@@ -197,12 +197,13 @@ struct Plan {
   std::string name = "auto";  // how the plan was asked for
   PlanOptions options;
   Dfg dfg;  // the DFG after the passes
-  // In the order of execution; kernels with `once` run before the first step.
+  // The kernels in the order of execution. Those with `once` run before the first step.
   std::vector<Kernel> kernels;
   NodeVector<char> stored;    // whether the value has memory of its own
   NodeVector<NodeRef> alias;  // the node whose memory a node shares (itself unless it is a reshape)
   NodeVector<char> again;     // whether a node computes a dropped value again; empty if none does
-  // Whether a value is stored as bf16 (narrow.h); empty if the plan's device stores none so.
+  // Whether a value is stored as bf16 (narrow.h); empty if the plan's device stores no values as
+  // bf16.
   NodeVector<char> narrow;
   // Says how the rows that travel between ranks were chosen; empty on one device.
   PlacementChoice placement;
@@ -276,11 +277,11 @@ std::string plan_json(const Plan& plan);
 // Returns a line for each decision about how the kernel runs.
 std::string variants_text(const Kernel& kernel);
 // Reads a plan file made for the same model. Throws UserError if the DFG in it is not what the
-// model builds. With `device`, the kernels have the variants that the file names. If it names none,
-// or if the variant declines on this device, the lists choose. If the device stores values as bf16,
-// those are marked that the file names, and UserError is thrown if one of them cannot be stored so.
-// If the file names none, because it was made for another precision, the rules mark them. The
-// values of a rank are always marked by the rules.
+// model builds. With `device`, the kernels have the variants that the file names. If the file names
+// none for a decision, or if the variant declines on this device, the lists of variants choose. If
+// the device stores values as bf16, the values that the file names are marked, and UserError is
+// thrown if one of them cannot be stored as bf16. If the file names no values, because it was made
+// for another precision, the rules mark them. The values of a rank are always marked by the rules.
 Plan load_plan(const std::string& text, const std::string& where, const Dfg& dfg, const Blocks& blocks,
                const DeviceTraits* device = nullptr);
 

@@ -109,8 +109,8 @@ std::string plan_cache();
 PlanAnswer search_or_rule(const PlanningInput& input, const PlanRequest& request);
 // Returns how many bytes a step's values may take.
 int64_t memory_for(const PlanningInput& input, const PlanRequest& request);
-// Returns whether the edges of the graph are divided already, or the host has room for that. Must
-// be asked before a plan is made whose options divide them.
+// Returns whether the edges of the graph are divided already, or the host has room to divide them.
+// Call this before making a plan whose options divide the edges.
 bool has_room_to_divide(const PlanningInput& input, const PlanRequest& request);
 
 }  // namespace nacre

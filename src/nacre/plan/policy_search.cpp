@@ -104,15 +104,15 @@ std::string cache_key(const PlanningInput& input, const PlanRequest& request) {
 
 // What the plan cache holds for a run.
 struct CachedOptions {
-  std::optional<PlanOptions> options;  // those of an earlier run; empty if none can be used
-  // Whether they stay in the cache although they are not used now, because the host has no room to
-  // divide the edges at the moment.
+  std::optional<PlanOptions> options;  // options of an earlier run; empty if none can be used
+  // Whether the options stay in the cache although they are not used now, because the host has no
+  // room to divide the edges at the moment.
   bool wait_for_room = false;
 };
 
-// Returns the options that an earlier run found, if they make a plan and there is room for the plan
-// and for making it, because there may have been more memory then. A plan that does not fit is
-// replaced after the search.
+// Returns the options that an earlier run found, if a plan can be made with them and memory has
+// room for the plan and for making it. The earlier run may have had more memory. Options whose plan
+// does not fit are replaced in the cache after the search.
 CachedOptions cached_options(const PlanningInput& input, const PlanRequest& request, const std::string& folder,
                              const std::string& key) {
   const auto cached = folder.empty() ? std::nullopt : read_cached(folder, key);

@@ -97,7 +97,7 @@ int ProgramBuilder::binary(const Node& node, MicroOp op) {
               w);
 }
 
-// row_sum(a·b) of equal widths needs no product in memory, if nothing else here reads the product.
+// Computes row_sum(a·b) of equal widths as dot products, without a·b, if nothing else reads a·b.
 int ProgramBuilder::compute_row_sum(const Node& node) {
   const NodeRef x = node.inputs[0];
   const Node& product = an_.dfg()[x];
@@ -117,7 +117,7 @@ int ProgramBuilder::compute(NodeRef computed) {
   switch (node.op) {
     case Op::index: {
       const NodeRef x = node.inputs[0];
-      // Destinations are the first sources, so this is the same row.
+      // Destinations are the first sources, so row r of the node is row r of x.
       if (node.attr == Attr::self) return x == root_ || inside_(x) ? value(x) : load(MicroOp::load, x);
       NACRE_CHECK(an_.row_local(computed), "a row program cannot load rows by pair");
       return load(node.attr == Attr::src   ? MicroOp::load_src

@@ -22,7 +22,7 @@ Dfg fold_dropout_into_relu_grad(const Dfg& dfg) {
     const Node g = out[node.inputs[0]];
     const NodeRef y = node.inputs[1];
     if (g.op != Op::dropout || g.alpha == 0) return out.add(std::move(node));
-    // This looks for the forward dropout with the same salt on the same activation.
+    // The loop looks for the forward dropout with the same salt on the same activation.
     for (int i = y + 1; i < out.size(); ++i) {
       const Node& h = out[i];
       if (h.op == Op::dropout && h.inputs[0] == y && h.salt == g.salt && h.alpha == g.alpha) {

@@ -24,8 +24,8 @@ constexpr size_t kTimed = 4;  // candidates of a group that are told apart by ti
 constexpr double kWorthTiming = 1.4;
 constexpr double kDoesNotFit = 1e6;  // seconds that are added to plans that do not fit
 constexpr int kTurns = 2;            // turns that two plans take with whole steps
-constexpr double kPays = 2;          // gain of a run over the cost of the turns
-constexpr double kClearly = 0.98;    // share of the step by rules; what takes longer is not better
+constexpr double kPays = 2;          // least gain of a run, as a multiple of the cost of the turns
+constexpr double kClearly = 0.98;    // most that a better step takes, as share of the step by rules
 constexpr int kRounds = 3;           // rounds over all groups, until nothing changes
 constexpr int64_t kBatchRows[] = {32, 64, 128, 256};
 
@@ -37,8 +37,9 @@ constexpr const char* kMuchSlower = "predicted to take more than 1.4 times as lo
 constexpr const char* kNoTime = "not told apart, because the time for timing was spent";
 constexpr const char* kTimedSlower = "slower when its kernels were timed";
 
-// Kernels of equal kind and equal work take equally long, unless one walks the graph the other way
-// round: the hubs of one end, whose rows stay in cache, need not be hubs of the other.
+// Returns a text that is equal for kernels that take equally long: those of equal kind, direction
+// and work. The direction counts because the hubs of one end of the edges, whose rows stay in
+// cache, need not be hubs of the other end.
 std::string signature(const Kernel& kernel, const Work& work) {
   std::string text = fmt::format("{} {}", work.kind, static_cast<int>(kernel.direction));
   for (const double a : work.amount) text += fmt::format(" {}", a);
@@ -65,7 +66,8 @@ class Search {
     result_.options = base;
     for (const auto& [name, sites] : site_groups()) choose_sites(name, sites);
     choose_batches();
-    // What is alive at the peak, and which orders are walked anyway, depends on the other groups.
+    // The peak of memory, and the orders that are walked anyway, depend on all groups, so the
+    // choices of all groups are revised.
     for (int round = 0; round < kRounds && how_.seconds_of_byte > 0 && choose_again(); ++round) {
     }
     deadline_ = now_seconds() + how_.budget_seconds;
@@ -283,7 +285,7 @@ class Search {
       group.space.left_out[time_left ? kTimedSlower : kNoTime] += static_cast<int64_t>(rivals.size()) - 1;
       if (!time_left) continue;
       group.space.timed = static_cast<int64_t>(rivals.size());
-      // What was timed also corrects the predictions of what was not (GT3).
+      // The kernels that were timed also correct the predictions of the others (GT3).
       model_.correct(result_.samples);
       const Option* best = nullptr;
       for (const Estimate& rival : rivals) {

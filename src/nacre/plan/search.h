@@ -38,7 +38,7 @@ struct SearchOptions {
   // The device on which candidates are timed, with their values stored as that device stores them.
   // Predictions count all values as f32, so that all precisions get the same choices.
   const DeviceTraits* device = nullptr;
-  double epochs = 100;        // what is computed once counts as a share of an epoch
+  double epochs = 100;        // epochs of a run, over which work that is done once is spread
   double budget_seconds = 0;  // seconds for timing; 0 means predictions alone
   // The measured rate in bytes per second at which rows of other ranks come in; 0 means the rate of
   // far memory in the cost model.
@@ -47,8 +47,8 @@ struct SearchOptions {
   // The bytes that the values of a step may take in plans that keep what could be computed again; 0
   // means any number.
   int64_t keep_limit = 0;
-  // What a byte costs, both of the step's peak and of the orders that its kernels walk. Of plans
-  // that take about equally long, the smaller one is wanted.
+  // How many seconds a byte counts as, both of the step's peak and of the orders that its kernels
+  // walk. Of plans that take about equally long, the smaller one is wanted.
   double seconds_of_byte = 0;
   // Whether orders of typed products that divide the edges are compared, too (sites.h). The edges
   // are divided when the first of these plans is made, which takes time and memory.

@@ -13,7 +13,8 @@ namespace {
 
 bool is_product(Op op) { return op == Op::matmul || op == Op::matmul_t; }
 bool is_lstm_grad(Op op) { return op == Op::lstm_grad_z || op == Op::lstm_grad_w; }
-// The layer of the edges that the DFG was written for, as opposed to one of their halves.
+// Where a function takes a layer, kWhole stands for the layer that the DFG was written for; each
+// half of its edges has a layer of its own.
 constexpr int kWhole = -1;
 
 bool on_vertices(const Dfg& dfg, NodeRef i) { return dfg[i].type.space.kind == SpaceKind::vertex; }
@@ -32,7 +33,8 @@ struct Aggregation {
   std::vector<NodeRef> row_factors;  // scalars at the vertices that are reduced to
 };
 
-// If `at` is a row times a scalar of its vertex, notes the scalar and moves on to the row.
+// If `at` is a row times a scalar of its vertex, appends the scalar to `factors`, moves `at` on to
+// the row and returns true.
 bool peel_row_factor(const Dfg& dfg, NodeRef& at, std::vector<NodeRef>& factors) {
   const Node& node = dfg[at];
   if (node.op != Op::mul || !on_vertices(dfg, at)) return false;

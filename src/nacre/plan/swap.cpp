@@ -95,7 +95,8 @@ class Swapper {
     });
   }
 
-  // A sum over all edges of a value that is also summed by vertex takes those sums.
+  // If a value of edges is also summed by vertex, its sum over all edges adds up the sums by
+  // vertex.
   static Dfg column_sums(const Dfg& dfg) {
     return copy_dfg(dfg, [&](Dfg& out, NodeRef i, Node node, const NodeVector<NodeRef>&) {
       if (node.op == Op::column_sum && out[node.inputs[0]].type.space.kind == SpaceKind::edge) {
@@ -109,7 +110,8 @@ class Swapper {
     });
   }
 
-  // An LSTM whose gates are gathered from the sources reads them there itself.
+  // If the gates of an LSTM are gathered from the sources, the LSTM and its gradients read them at
+  // the sources, without the gather.
   static Dfg sequences(const Dfg& dfg) {
     return copy_dfg(dfg, [](Dfg& out, NodeRef, Node node, const NodeVector<NodeRef>&) {
       const auto at_sources = [&](const Node& n, size_t z) {

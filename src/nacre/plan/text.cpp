@@ -312,8 +312,8 @@ void take_variants(Plan& plan, const json& kernels, const std::string& where) {
   }
 }
 
-// Returns the values that a plan file stores as bf16; nothing if it was made for a device that
-// stores none so.
+// Returns the values that a plan file stores as bf16; nothing if the file was made for a device
+// that stores no values as bf16.
 std::optional<std::vector<NodeRef>> named_narrow(const json& file, const std::string& where) {
   if (!file.contains("bf16")) return std::nullopt;
   const json& list = file["bf16"];
@@ -326,8 +326,8 @@ std::optional<std::vector<NodeRef>> named_narrow(const json& file, const std::st
   return list.get<std::vector<NodeRef>>();
 }
 
-// Refuses values that cannot be stored as bf16 on the device, and says where the plan stores other
-// values so than the file.
+// Throws UserError if the file names values that cannot be stored as bf16 on the device. Logs a
+// message if the plan stores other values as bf16 than the file names.
 void check_narrow(const Plan& plan, const std::optional<std::vector<NodeRef>>& named, const DeviceTraits& device,
                   bool on_rank, const std::string& where) {
   const std::vector<NodeRef> marked = narrow_values(plan);

@@ -118,8 +118,8 @@ class DraftValidator {
                                   [](const Kernel& kernel) { return !kernel.reads.empty(); });
     for (size_t k = 0; k < plan_.kernels.size(); ++k) {
       for (const NodeRef r : plan_.kernels[k].reads) check_order(r, k);
-      // A kernel that is matched to a pattern reads the ends of the pattern. Before the reads are
-      // known, operands stand for them.
+      // A kernel that is matched to a pattern reads the inputs of the pattern, not those of all its
+      // nodes. The operands of nodes are checked only until the reads of kernels are known.
       for (const NodeRef v : plan_.kernels[k].nodes) {
         if (!read) check_operands(v, k);
       }

@@ -66,7 +66,7 @@ class Decisions {
   const DeviceTraits& device_;
 };
 
-// Adds the decisions about a reduction over the edges of rows, in these tiles of columns.
+// Adds the decisions about a reduction over the edges of rows, in the given tiles of columns.
 void decide_rows(const PlannedKernel& k, const ColumnTiles& tiles, Decisions& made) {
   RowFacts facts = row_facts(k);
   facts.shortest = shortest_piece(k, tiles);

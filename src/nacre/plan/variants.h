@@ -52,13 +52,13 @@ struct Variant {
   int64_t (*limit)(const Facts&, const DeviceTraits&) = nullptr;
 };
 
-// A larger number than any list computes.
+// A larger limit than any list computes.
 inline constexpr int64_t kMostLimit = int64_t{1} << 40;
 
-// What the limits of a list mean.
+// Says what the limits of a list of variants mean.
 struct LimitKind {
   const char* text = "";  // the limit as plans print it, a format with one number: "above {} edges"
-  // The numbers that a plan file may name.
+  // The smallest and the largest limit that a plan file may name.
   int64_t least = 1, most = kMostLimit;
 };
 
@@ -72,12 +72,12 @@ struct VariantList {
   LimitKind limit = {};
 };
 
-// What one variant of a list says.
+// The judgement of one variant of a list.
 struct Judged {
   const char* name;
-  std::string declined;  // why it declines; empty: it does not
-  double seconds = -1;   // predicted; negative: it has no cost
-  int64_t limit = 0;     // 0: it needs none
+  std::string declined;  // why the variant declines; empty if it does not
+  double seconds = -1;   // predicted seconds; negative if the variant has no cost
+  int64_t limit = 0;     // limit of the variant; 0 if it needs none
   bool accepts() const { return declined.empty(); }
 };
 
@@ -93,8 +93,8 @@ std::vector<Judged> judge(const VariantList<Facts>& list, const Facts& facts, co
   return all;
 }
 
-// Returns the number of the first variant that accepts, if it has no cost; otherwise that of the
-// cheapest one that accepts, of equal ones the plainest.
+// Returns the number of the first variant that accepts, if that variant has no cost. If it has one,
+// returns the number of the cheapest variant that accepts, and of equally cheap ones the plainest.
 int cheapest(const std::vector<Judged>& all);
 // Returns the number of the variant to run: the one named `planned` if it accepts; if it declines,
 // the next that accepts; if `planned` is empty or unknown, cheapest().

@@ -186,8 +186,8 @@ class Counter {
     }
   }
 
-  // Guesses the number of gTasks of a table without partitioning: exact entries cut what they
-  // restrict.
+  // Returns an estimate of the number of gTasks of a table. It is made from the exact(k) entries of
+  // the table, without partitioning.
   double tasks() const {
     const auto cut = [&](Location l, Attribute a, double values) {
       const Restriction& r = k_.table.at(l, a);
@@ -241,7 +241,8 @@ class Counter {
           break;
         case MicroOp::load_src:
         case MicroOp::load_dst:
-          // The end that the rows belong to repeats, so it is read once per row.
+          // Edges that follow each other share the vertex at the end where they are reduced, so the
+          // row of that vertex is read once.
           if ((m.op == MicroOp::load_dst) == rows_at_dst(k_.direction)) {
             stream(operand);
           } else {
@@ -252,8 +253,8 @@ class Counter {
         case MicroOp::gemm_t:
         case MicroOp::typed_gemm:
         case MicroOp::typed_gemm_t:
-          // This uses the widths of the registers, because the operand may own the memory under
-          // another shape.
+          // The operations are counted by the widths of the registers, because the operand may own
+          // the memory under another shape.
           w_[Feature::flops] += 2 * count * out * static_cast<double>(p.widths[m.a]) /
                                 (k_.kind == KernelKind::typed_reduce ? nominal_gpu().in_place_products : 1);
           break;

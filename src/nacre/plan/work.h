@@ -12,7 +12,8 @@ namespace nacre {
 // is done. The graph itself need not be there.
 using RowsOf = FunctionRef<double(Space)>;
 
-// Gathered rows of a table that is no larger than `cache_bytes` count as near.
+// Returns the counted work of a kernel. Of the gathered rows of a value, the share that
+// `cache_bytes` have room for counts as near.
 Work kernel_work(const Kernel& kernel, const Plan& plan, const Blocks& blocks, int64_t cache_bytes);
 Work kernel_work(const Kernel& kernel, const Plan& plan, RowsOf rows, int64_t cache_bytes);
 

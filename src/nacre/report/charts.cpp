@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kWidth = 480, kHeight = 260;
 constexpr double kLeft = 70, kRight = 12, kTop = 12, kBottom = 40;
-constexpr size_t kColours = 8;  // style.cpp defines c0 to c7
+constexpr size_t kColours = 8;  // number of the colour classes c0 to c7 in style.cpp
 
-// An axis that maps values to the picture.
+// Maps values to coordinates in the picture: `low` to `from`, and `high` to `to`.
 struct Axis {
   double low = 0, high = 1;
   double from = 0, to = 1;
@@ -23,7 +23,7 @@ struct Axis {
 };
 
 Axis axis_over(double low, double high, double from, double to) {
-  if (!(low < high)) {  // there is one value, or none
+  if (!(low < high)) {  // there is only one value, or none
     const double around = low == 0 ? 1 : std::abs(low) * 0.5;
     low -= around;
     high += around;
@@ -31,7 +31,8 @@ Axis axis_over(double low, double high, double from, double to) {
   return {low, high, from, to};
 }
 
-// Returns the numbers of the points that are drawn.
+// Returns the numbers of the points that are drawn: all finite ones or, if there are too many,
+// every k-th and the last one.
 std::vector<size_t> drawn_points(const ChartSeries& series, size_t most) {
   std::vector<size_t> all;
   for (size_t i = 0; i < series.x.size(); ++i) {
@@ -87,7 +88,7 @@ std::string series_svg(const ChartSeries& series, const std::vector<size_t>& poi
   }
   const std::string what = fmt::format(R"(class="line c{}" data-name="{}" data-values="{}")", number % kColours,
                                        xml_text(series.name), values);
-  if (points.size() == 1) {  // a line of one point would not be seen
+  if (points.size() == 1) {  // a single point is drawn as a circle, as no line would be seen
     return fmt::format(R"(<circle {} cx="{:.1f}" cy="{:.1f}" r="3"/>)", what, x.at(series.x[points[0]]),
                        y.at(series.y[points[0]]));
   }

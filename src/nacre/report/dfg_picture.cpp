@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMostDrawn = 1500;
 
 using Operations = std::vector<OperationRecord>;
-// Positions in the list of operations, by their numbers.
+// Maps the number of an operation to its position in the list of operations.
 using Positions = std::map<int64_t, size_t>;
 
 Positions positions_of(const Operations& operations) {
@@ -25,7 +25,8 @@ Positions positions_of(const Operations& operations) {
   return at;
 }
 
-// Returns the values that operations read. An operation reads only values before it.
+// Returns a link from each operation to every operation that reads its value. An operation reads
+// only the values of operations before it.
 std::vector<Link> links_of(const Operations& operations, const Positions& at) {
   std::vector<Link> links;
   for (size_t i = 0; i < operations.size(); ++i) {
@@ -61,8 +62,8 @@ class Owners {
     return found;
   }
 
-  // Operations that no kernel lists are computed by each kernel that needs them, on the way from
-  // the values that it reads.
+  // Adds a kernel to the operations that no kernel lists, but that the kernel must compute on the
+  // way from the values that it reads to its results.
   void add_on_the_way(const KernelRecord& kernel, const Positions& at,
                       const std::vector<std::vector<int64_t>>& listed) {
     std::set<size_t> seen = known(kernel.reads, at);
@@ -88,7 +89,8 @@ std::string kernels_text(const std::vector<int64_t>& kernels) {
   return fmt::format("{} {}", kernels.size() == 1 ? "kernel" : "kernels", fmt::join(kernels, ", "));
 }
 
-// Puts every operation below those that it reads, and leaves right above their first reader.
+// Returns the row of every operation in the picture: below those that it reads, and for leaves
+// right above their first reader.
 std::vector<size_t> rows_of(size_t count, const std::vector<Link>& links) {
   std::vector<size_t> row(count, 0), first(count, count);
   std::vector<bool> leaf(count, true);
@@ -103,10 +105,10 @@ std::vector<size_t> rows_of(size_t count, const std::vector<Link>& links) {
   return row;
 }
 
-// The columns of a row that are taken.
+// Holds the columns of a row that are taken.
 class Row {
  public:
-  // Takes the free column that is nearest to `wanted`.
+  // Takes the free column that is nearest to `wanted`, and returns it.
   size_t take(size_t wanted) {
     for (size_t away = 0;; ++away) {
       if (away <= wanted && taken_.insert(wanted - away).second) return wanted - away;
@@ -118,7 +120,8 @@ class Row {
   std::set<size_t> taken_;
 };
 
-// Operations stand below their first input if they can, and leaves above their first reader.
+// Returns the places of all operations. An operation stands below its first input that is no leaf,
+// and a leaf above its first reader, or in the free column that is nearest to that.
 std::vector<Spot> layout(size_t count, const std::vector<Link>& links) {
   const std::vector<size_t> row = rows_of(count, links);
   std::vector<Row> rows(count + 1);

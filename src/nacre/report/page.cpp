@@ -16,7 +16,7 @@ struct Section {
   std::string (*html)(const RunRecords& runs);
 };
 
-// About as many bytes are the frame of the page, and the notes on pictures that are missing.
+// Largest number of bytes that the frame of the page and the notes on missing pictures take, about.
 constexpr size_t kMostFrameBytes = 40'000;
 
 constexpr Section kSections[] = {
@@ -31,7 +31,7 @@ constexpr Section kSections[] = {
     {"warnings", "Warnings", warnings_section},
 };
 
-// Returns the HTML of all sections; it is empty for those that have nothing to show.
+// Returns the HTML of every section. The HTML of a section that has nothing to show is empty.
 std::vector<std::string> sections_of(const RunRecords& runs) {
   std::vector<std::string> all;
   size_t bytes = std::string_view(kReportStyle).size() + std::string_view(kReportScript).size() + kMostFrameBytes;

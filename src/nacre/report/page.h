@@ -9,10 +9,11 @@
 
 namespace nacre {
 
-// The most runs that a page compares.
+// Largest number of runs that a page compares.
 inline constexpr size_t kMostReportedRuns = 16;
 
-// Pictures of plans and steps are left out if the page would have more bytes with them.
+// Largest number of bytes of a page with pictures of plans and steps. Pictures that would make the
+// page larger are left out.
 inline constexpr size_t kMostPageBytes = 2'000'000;
 
 // Returns the page. Every figure of a run stands in an element <data> whose attribute `value` is

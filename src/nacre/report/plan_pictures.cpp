@@ -25,7 +25,7 @@ std::string too_many(const RunRecord& run, const char* picture) {
 
 // ---- the graph of the kernels
 
-// Links each kernel to the kernels that have last written the values that it reads.
+// Returns links to each kernel from the kernels that have last written the values that it reads.
 std::vector<Link> links_of(const std::vector<KernelRecord>& kernels) {
   std::vector<Link> links;
   std::map<int64_t, size_t> writer;
@@ -42,7 +42,7 @@ std::vector<Link> links_of(const std::vector<KernelRecord>& kernels) {
   return links;
 }
 
-// Puts every kernel below all kernels that it reads from.
+// Returns the place of every kernel: below all kernels that it reads from.
 std::vector<Spot> layout(size_t count, const std::vector<Link>& links) {
   std::vector<size_t> row(count, 0);
   for (const Link& link : links) row[link.to] = std::max(row[link.to], row[link.from] + 1);
@@ -95,7 +95,8 @@ std::string untimed(const RunRecord& run) {
       why);
 }
 
-// Returns the row of a kernel in the timeline; `begin` is when it starts, in milliseconds.
+// Returns the SVG of a kernel's row in the timeline. The kernel starts `begin` milliseconds after
+// the step.
 std::string timeline_row(const KernelRecord& kernel, double begin, double y, double per_ms) {
   const double x = kLabels + begin * per_ms, width = std::max(1.0, kernel.ms * per_ms);
   const std::string time = human_seconds(kernel.ms / 1e3);

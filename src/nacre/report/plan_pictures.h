@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-// These functions draw a run, or say why they cannot.
+// These functions draw a picture of a run, or say why they cannot.
 Picture step_timeline(const RunRecord& run);
 Picture partition_picture(const RunRecord& run);
 Picture kernel_graph(const RunRecord& run);

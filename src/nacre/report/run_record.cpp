@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// A larger picture would make the page too large, so it is left out.
+// Largest number of bytes of a picture file. A larger picture is left out, because it would make
+// the page too large.
 constexpr uintmax_t kMostPictureBytes = 500'000;
 
 bool there(const std::string& path) {
@@ -77,7 +78,7 @@ void read_metrics(const std::string& path, RunRecord& run) {
   std::istringstream lines(read_file(path));
   std::string line;
   for (int64_t n = 1; std::getline(lines, line); ++n) {
-    // A run that was killed may have left half of a line at the end.
+    // Skip a last line without an end, which a run that was killed may have left.
     if (line.empty() || lines.eof()) continue;
     const auto j = parse_json<json>(line, path + ", line " + std::to_string(n));
     if (!j.is_object()) throw UserError(path, "line " + std::to_string(n) + " is no JSON object");
@@ -87,7 +88,7 @@ void read_metrics(const std::string& path, RunRecord& run) {
   }
 }
 
-// Returns the number in a text of digits; -1 if the text is not one.
+// Returns the number in a text of at most 9 digits; -1 for other texts.
 int64_t number_of(const std::string& digits) {
   if (digits.empty() || digits.size() > 9 || !std::all_of(digits.begin(), digits.end(), ::isdigit)) return -1;
   return std::stoll(digits);
@@ -158,7 +159,8 @@ void read_plan(const std::string& path, RunRecord& run) {
   }
 }
 
-// Adds the times of the kernels from result.json. Both lists of kernels have the order of the plan.
+// Adds the times in result.json to the kernels of `run`. Both lists of kernels have the order of
+// the plan.
 void read_kernel_times(const ordered_json& result, RunRecord& run) {
   if (!result.contains("kernels") || !result.at("kernels").is_array()) return;
   const json list = result.at("kernels");

@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// The figures of one epoch from metrics.jsonl. A figure that the line does not have is NaN.
+// Holds the figures of one epoch from metrics.jsonl. A figure that its line does not have is NaN.
 struct EpochRecord {
   double epoch = NAN, loss = NAN, lr = NAN, seconds = NAN;
   double train = NAN, val = NAN, test = NAN, val_loss = NAN;
@@ -20,19 +20,21 @@ struct RankRecord {
   double computing = 0, communication = 0, waiting = 0;
 };
 
-// A kernel from plan.json, with the fewest bytes that it must move and its operations.
+// Describes a kernel from plan.json, with the bytes that it must move at least (`floor_bytes`) and
+// its arithmetic operations (`flops`).
 struct KernelRecord {
   int64_t index = 0;  // position in the list "kernels" of plan.json
   std::string operation, kind, why;
   std::vector<int64_t> nodes;  // numbers of the DFG nodes that it computes
   double floor_bytes = 0, flops = 0;
-  // These are the mean time in a step and the least possible time. They are negative if unknown.
+  // Milliseconds in a step: the mean of those measured, and the least possible. Negative if
+  // unknown.
   double ms = -1, floor_ms = -1;
   std::vector<int64_t> reads, writes;  // numbers of DFG nodes
   bool once = false;                   // whether the kernel runs once instead of in every step
 };
 
-// A node of the DFG from plan.json: an operation, an input or a parameter.
+// Describes a node of the DFG from plan.json: an operation, an input or a parameter.
 struct OperationRecord {
   int64_t number = 0;
   std::string line;       // as the DFG's text has it: "%3 = matmul(%1, %2) : v0[8]"
@@ -51,10 +53,11 @@ struct PhaseRecord {
 struct RunRecord {
   std::string name;    // last part of the folder's path
   std::string folder;  // path of the folder as the user gave it
-  // Settings: each has the path in config.json and the value, for example "model.layers" and "2".
+  // The settings: for each its path in config.json and its value, for example "model.layers" and
+  // "2".
   std::vector<std::pair<std::string, std::string>> settings;
-  // Results: the key and the JSON text from result.json. The list is empty if the run was
-  // interrupted, or if it is older than that file.
+  // The results: for each its key and its JSON text in result.json. The list is empty if the run
+  // was interrupted, or if the run is older than the file result.json.
   std::vector<std::pair<std::string, std::string>> results;
   std::vector<EpochRecord> epochs;
   std::vector<RankRecord> ranks;

@@ -1,5 +1,5 @@
-// The sections of a report. Each function returns HTML, or an empty text if the runs have nothing
-// to show in it.
+// Declares the sections of a report. Each function returns HTML, or an empty text if the runs have
+// nothing to show in its section.
 #pragma once
 
 #include <string>

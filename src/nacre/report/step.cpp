@@ -1,4 +1,4 @@
-// The section with the pictures of a plan and of a step.
+// Makes the section with the pictures of a plan and of a step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,11 +20,11 @@ constexpr Drawer kDrawers[] = {
     {"the operations (DFG)", dfg_picture},
 };
 
-// Returns a note below the pictures of a run.
+// Returns the HTML of a note below the pictures of a run.
 std::string note(const std::string& text) { return "<p class=\"note\">" + html_text(text) + "</p>\n"; }
 
-// Returns the pictures of a run that take at most this many bytes together, and says which ones are
-// missing.
+// Returns the HTML of the pictures of a run that fit into `most_bytes` bytes together, and of notes
+// that say which ones are missing. `alone` says that the page reports on this run only.
 std::string pictures_of(const RunRecord& run, size_t most_bytes, bool alone) {
   std::string html, notes, left_out;
   for (const Drawer& drawer : kDrawers) {
@@ -49,7 +49,8 @@ std::string pictures_of(const RunRecord& run, size_t most_bytes, bool alone) {
 std::string step_section(const RunRecords& runs, size_t most_bytes) {
   std::string html;
   for (size_t r = 0; r < runs.size(); ++r) {
-    // Runs share the room evenly, and what a run does not need is left for those after it.
+    // Runs share the remaining bytes evenly. Bytes that a run does not need are left for the runs
+    // after it.
     const size_t room = (most_bytes - std::min(most_bytes, html.size())) / (runs.size() - r);
     const std::string pictures = pictures_of(runs[r], room, runs.size() == 1);
     if (pictures.empty()) continue;

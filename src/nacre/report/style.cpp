@@ -96,7 +96,8 @@ p.note { color: var(--soft); margin: 0.3rem 0; }
 }
 )css";
 
-// A chart shows the values nearest to the pointer; the arrow keys do the same.
+// This script shows the values of a chart that are nearest to the pointer. The arrow keys move to
+// other values.
 const char* const kReportScript = R"js(
 'use strict';
 for (const svg of document.querySelectorAll('svg[data-x]')) {

@@ -10,11 +10,11 @@ namespace nacre {
 namespace {
 
 constexpr double kGapX = 24, kGapY = 34;
-constexpr size_t kLetters = 27;       // about as many fit into a box
-constexpr int64_t kColours = 8;       // style.cpp defines c0 to c7
+constexpr size_t kLetters = 27;       // about the number of letters that fit into a box
+constexpr int64_t kColours = 8;       // number of the colour classes c0 to c7 in style.cpp
 constexpr double kHighOnPage = 1500;  // a higher picture is printed over several pages
 
-// Returns the beginning of a text that fits into a box.
+// Returns the text if it fits into a box; otherwise its beginning and "…".
 std::string shortened(const std::string& text) {
   if (text.size() <= kLetters) return text;
   size_t end = kLetters - 1;
@@ -23,7 +23,8 @@ std::string shortened(const std::string& text) {
   return text.substr(0, end) + "…";
 }
 
-// A line between boxes of one column that are not neighbours passes beside the boxes between them.
+// Returns the path of a line between two boxes. If they are in one column and no neighbours, the
+// line passes beside the boxes between them.
 std::string line_between(const Spot& from, const Spot& to) {
   const double x1 = from.x + kBoxWidth / 2, y1 = from.y + kBoxHeight, x2 = to.x + kBoxWidth / 2, y2 = to.y;
   const double bend = (y2 - y1) / 2;

@@ -1,5 +1,5 @@
-// Parts of the pictures in a report: boxes in rows, the lines between them, and the figure around a
-// picture. Their colours and text sizes come from the page's style.
+// Draws the parts of pictures in a report: boxes in rows, the lines between them, and the figure
+// around a picture. Their colours and text sizes come from the page's style.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace nacre {
 
-// A figure of the page or, if there is none, a sentence that says why. Both texts are empty if
-// there is nothing to show.
+// Holds a figure of the page (`html`) or, if there is none, a sentence that says why (`missing`).
+// Both texts are empty if there is nothing to show.
 struct Picture {
   std::string html;
   std::string missing;
@@ -25,11 +25,12 @@ struct Link {
   size_t from, to;  // numbers of boxes
 };
 
-// Returns the left upper corner of a box.
+// Returns the place of a box: its left upper corner.
 Spot spot_at(size_t column, size_t row);
 
-// A box with two lines of text. `words` are shown under the pointer; `lines` are cut to the width
-// of the box. The strip at the left has the colour of kernel `kernel`, unless that is negative.
+// Describes a box with two lines of text. `words` are shown when the pointer is on the box; `lines`
+// are cut to the width of the box. The strip at the left of the box has the colour of kernel
+// `kernel`; there is no strip if `kernel` is negative.
 struct Box {
   Spot at;
   std::string words;
@@ -39,21 +40,21 @@ struct Box {
 };
 std::string box_svg(const Box& box);
 
-// Returns lines from each box to those that read from it.
+// Returns the SVG of the lines of all links. spots[i] is the place of box i.
 std::string links_svg(const std::vector<Link>& links, const std::vector<Spot>& spots);
 
-// Returns a text of a picture; `more` holds further attributes.
+// Returns the SVG of a text; `more` holds further attributes.
 std::string text_svg(double x, double y, const std::string& text, const char* more = "");
 
 struct Drawing {
   std::string title, note;
-  std::string words;  // the picture for those who do not see it
+  std::string words;  // description of the picture for people who do not see it
   double width = 0, height = 0;
   std::string svg;
   std::string below;  // HTML below the picture
 };
 std::string drawing_figure(const Drawing& drawing);
-// Returns a drawing of boxes, as wide and high as they need.
+// Returns the figure of a drawing with these boxes and links, as wide and high as they need.
 std::string boxes_figure(Drawing drawing, const std::vector<Box>& boxes, const std::vector<Link>& links);
 
 }  // namespace nacre

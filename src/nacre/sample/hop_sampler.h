@@ -1,5 +1,5 @@
-// HopSampler: what the samplers that go hop by hop have in common, which is everything but the
-// choice of edges. Only files of this room include this header.
+// HopSampler: does what all samplers that go hop by hop have in common, which is everything except
+// the choice of edges. Only files of this room include this header.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class Locality;
 // would take more memory and miss the cache more often.
 constexpr int64_t kMaxDirectNodes = int64_t{1} << 25;
 
-// The edges of one hop, and the block that is made of them.
+// Holds the edges of one hop, and the block that is made of them.
 struct Hop {
   int64_t num_dst = 0;
   int64_t num_src = 0;

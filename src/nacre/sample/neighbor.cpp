@@ -103,7 +103,7 @@ class NeighborSampler final : public HopSampler<Table> {
     }
   }
 
-  // Returns the largest number of edges that can be picked.
+  // Returns an upper bound on the number of edges that the first `num_dst` destinations can draw.
   int64_t bound(int64_t num_dst) const {
     int64_t most = 0;
     for (const int k : fanout_) most = k < 0 || most < 0 ? -1 : most + k;

@@ -7,7 +7,8 @@
 namespace nacre {
 namespace {
 
-// A longer walk has forgotten where it began, and a batch of such walks is most of the graph.
+// The walk length has a limit, because after so many steps the position of a walk hardly depends on
+// its root, and a batch of such walks contains most of the graph.
 constexpr int kLongestWalk = 10'000;
 
 void check_types(const Graph& graph, const SampleOptions& options) {

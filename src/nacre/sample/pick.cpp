@@ -7,7 +7,8 @@ namespace nacre {
 
 void distinct_sorted(const draw::Stream& stream, uint32_t n, uint32_t count, uint32_t* out,
                      std::vector<uint64_t>& seen) {
-  // `seen` has one bit for each candidate, so the draws are read back from it in ascending order.
+  // `seen` has one bit for each candidate, which is set when the candidate is drawn. Reading the
+  // bits in order gives the draws in ascending order.
   const size_t words = (size_t{n} + 63) / 64;
   seen.assign(words, 0);
   const auto mark = [&](uint32_t t) {

@@ -39,8 +39,8 @@ class SaintDraw {
   std::vector<double> sums_;  // running sums, one for each vertex; empty for walks
 };
 
-// How often vertices and edges were drawn in `norm_samples` subgraphs, which are drawn with epoch
-// 2^64 - 1 and batches 0, 1, …
+// Counts how often vertices and edges were drawn in `norm_samples` subgraphs, which are drawn with
+// epoch 2^64 - 1 and batches 0, 1, …
 struct SaintCounts {
   int64_t samples = 0;
   std::vector<uint16_t> vertex;

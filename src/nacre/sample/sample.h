@@ -1,5 +1,5 @@
-// Samplers: they turn a batch of seed vertices into the blocks (message-flow graphs) that a model
-// runs on.
+// Samplers turn a batch of seed vertices into the blocks (message-flow graphs) that a model runs
+// on.
 //
 // A sample depends only on the graph, the options and the key (seed, epoch, batch). Every random
 // number is a Philox counter of (key, hop, vertex, draw), so that the sample is the same on any
@@ -43,9 +43,10 @@ struct SampleKey {
   uint64_t batch = 0;
 };
 
-// The blocks use local ids: the destinations of a block are the first num_dst of its sources, and
-// v0 is the sources of blocks[0]. So `vertices` names the vertices of every space: v(l) is its
-// first blocks[l].num_src() entries, and the seeds are its first num_seeds entries.
+// Holds the blocks of one batch. The blocks use local ids: the destinations of a block are the
+// first num_dst of its sources, and v(0) are the sources of blocks[0]. So `vertices` names the
+// vertices of every space: v(l) is its first blocks[l].num_src() entries, and the seeds are its
+// first num_seeds entries.
 struct Sample {
   // The blocks in the order of computation. The destinations of the last one are the seeds.
   std::vector<Graph> blocks;
@@ -93,9 +94,9 @@ class BatchSampler {
 
 using MakeBatchSampler = std::function<std::unique_ptr<BatchSampler>()>;
 
-// A way to sample. A file NAME.cpp of this room that has samplers defines `std::vector<SamplerInfo>
-// samplers_in_NAME()`, and its name stands in the list `samplers` of the room's CMakeLists.txt
-// (docs/add_a_sampler.md).
+// Describes a sampler. A file NAME.cpp of this room that has samplers defines
+// `std::vector<SamplerInfo> samplers_in_NAME()`, and NAME stands in the list `samplers` of the
+// room's CMakeLists.txt (docs/add_a_sampler.md).
 struct SamplerInfo {
   std::string name;  // name that --sampler takes
   // The method's name in its paper, for --help; may be empty.
@@ -140,7 +141,8 @@ class Sampler {
   // samples. With `beside_host`, code that draws many batches at once lets samplers of both kinds
   // draw. Must be called before any other thread uses this object.
   void draw_with(MakeBatchSampler make, bool beside_host = false);
-  // Returns a sampler of the host if it draws beside others; null if batches are drawn in one way.
+  // Returns a sampler of the host if the host draws beside the samplers of draw_with(); otherwise
+  // null.
   std::unique_ptr<BatchSampler> make_second_sampler() const;
   // Draws one batch on the calling thread. The seeds must be distinct. If draws_seeds(), `seeds` is
   // empty, and the seeds of the sample are all vertices of the subgraph.
@@ -151,8 +153,9 @@ class Sampler {
   std::unique_ptr<State> state_;
 };
 
-// BatchPart: the batches that one of several ranks takes. Of every `group` batches of an epoch that
-// follow one another, the rank takes `count`, from number `begin` of the group on.
+// BatchPart: says which batches one of several ranks takes. The batches of an epoch are divided
+// into groups of `group` consecutive batches. Of each group, the rank takes `count` batches,
+// beginning with number `begin` of the group.
 struct BatchPart {
   int64_t group = 1;
   int64_t begin = 0;
@@ -164,9 +167,9 @@ struct BatchPart {
   int64_t number(int64_t index) const { return index / count * group + begin + index % count; }
 };
 
-// BatchOrder: the seeds of the batches of an epoch. It puts `ids` in an order drawn from (seed,
-// epoch), and cuts them into runs of `batch_size`. If several ranks share the batches, the order of
-// a rank has its own batches only, numbered from 0 on.
+// BatchOrder: deals out seeds to the batches of an epoch. It puts `ids` in an order drawn from
+// (seed, epoch), and cuts them into runs of `batch_size`. If several ranks share the batches, the
+// order of a rank has its own batches only, numbered from 0 on.
 class BatchOrder {
  public:
   // `shuffle` says whether all epochs are shuffled or none. An epoch that is not shuffled takes the

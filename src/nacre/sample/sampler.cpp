@@ -18,8 +18,9 @@ struct Sampler::State {
   Graph graph;
   SampleOptions options;
   int layers = 0;
-  // Two functions that make samplers, which refer to `graph` and `options`. If a device draws the
-  // batches and the host draws beside it, `second` makes the samplers of the host.
+  // `make` and `second` are functions that make samplers, which refer to `graph` and `options`. If
+  // a device draws the batches and the host draws beside it, `second` makes the samplers of the
+  // host.
   MakeBatchSampler make, second;
 };
 

@@ -1,6 +1,6 @@
-// Tables from original vertex ids to local ones, which are emptied at no cost between batches. An
-// entry is `base + local`. Moving `base` past the entries of a batch makes all of them invalid, so
-// that memory is cleared only when the 32 bits run out.
+// The tables of this header map original vertex ids to local ones. An entry is `base + local`.
+// Between batches, a table is emptied at no cost: moving `base` past the entries of a batch makes
+// all of them invalid, so memory is cleared only when the 32 bits run out.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace nacre {
 // DirectTable: has one entry for each vertex of the graph. A look-up reads one cache line.
 class DirectTable {
  public:
-  // `base` is the first entry; tests begin near the end of the 32 bits.
+  // `base` is the base of the first batch. Tests pass a large one, so that the 32 bits run out
+  // soon.
   explicit DirectTable(int64_t num_nodes, int64_t base = 1) : entries_(num_nodes) {
     clear();
     base_ = base;
@@ -54,8 +55,8 @@ class DirectTable {
   int64_t size_ = 0;
 };
 
-// HashTable: open addressing with linear probes. Its size is at least twice the number of vertices
-// inserted, whatever the size of the graph.
+// HashTable: uses open addressing with linear probes. Its size is at least twice the number of
+// vertices inserted, whatever the size of the graph.
 class HashTable {
  public:
   explicit HashTable(int64_t, int64_t base = 1) {

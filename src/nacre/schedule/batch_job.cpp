@@ -10,12 +10,13 @@
 namespace nacre {
 namespace {
 
-// Bytes that one look-up subtask copies: long compared with the cost of a task, short compared with
-// a training step.
+// One look-up subtask copies this many bytes. That takes long compared with the cost of a task and
+// is short compared with a training step.
 constexpr int64_t kChunkBytes = 1 << 20;
-// A batch of rows of at least this many bytes does not fit any cache.
+// If rows have at least this many bytes, the rows of a batch do not fit any cache.
 constexpr int64_t kLongRow = 4096;
-// Bytes streamed at once. A transfer of fewer bytes takes as long to start as to run.
+// With LoaderOptions::stream, T sends at least this many bytes at a time, except for the last bytes
+// of a batch, because a smaller transfer takes as long to start as to run.
 constexpr int64_t kSendBytes = int64_t{8} << 20;
 
 }  // namespace
@@ -113,8 +114,8 @@ void BatchJob::start(int64_t index, Sample sample, const SampleKey& key, std::ve
   advance(ready);
 }
 
-// The job of a batch that was sampled before has no hops to wait for, so all of its rows count as
-// rows of hop 0.
+// Makes all rows of the batch known at once. The job of a batch that was sampled before has no hops
+// to wait for, so all of its rows count as rows of hop 0.
 void BatchJob::know_all() {
   open_ = static_cast<int64_t>(ids_.front().size());
   hop_end_.assign(hop_end_.size(), open_);
@@ -153,7 +154,7 @@ int BatchJob::hop_of(int64_t row) const {
   return static_cast<int>(std::min<int64_t>(at - hop_end_.begin(), context_.hops - 1));
 }
 
-// ---- running
+// ---- The functions below run subtasks.
 
 void BatchJob::run(const Subtask& task) {
   StageClock& clock = context_.clock;
@@ -227,7 +228,7 @@ void BatchJob::finish_sample() {
   if (context_.prepare) batch_.prepared = context_.prepare(batch_.sample, key_);
 }
 
-// ---- dependencies
+// ---- The functions below find out which subtasks can run.
 
 void BatchJob::done(const Subtask& task, std::vector<Subtask>& ready) {
   --pending_;
@@ -297,8 +298,9 @@ void BatchJob::after_reindex(int hop, std::vector<Subtask>& ready) {
 }
 
 void BatchJob::advance(std::vector<Subtask>& ready) {
-  // The buffer may move when it grows, so it only grows while nobody writes to it or sends from it.
-  // It gets an eighth more than needed, because batches are of about the same size.
+  // The buffer may move when it grows, so it only grows while no subtask writes to it or sends from
+  // it. It gets an eighth more than needed, so that it seldom grows again: batches are of about the
+  // same size.
   if (!making_room_ && hops_open_ > 0 && (given_ < open_ || !has_buffer_)) {
     if (open_ <= capacity_ && has_buffer_) {
       if (rows_here_) emit_lookups(ready);

@@ -14,7 +14,7 @@
 
 namespace nacre {
 
-// What all batches of a loader share.
+// Holds what all batches of a loader share.
 struct LoaderContext {
   LoaderContext(const Sampler& s, LoaderFeatures f, FeatureSink& k, const LoaderOptions& o, BatchLoader::Prepare p);
 
@@ -32,19 +32,20 @@ struct LoaderContext {
 
   // Appends to `list` those of `ids` whose rows are looked up.
   void add_wanted(std::span<const NodeId> ids, std::vector<NodeId>& list) const;
-  // Stage K: copies the features of `ids` to `to`, one row after the other. Only for loaders
-  // without a RowSource.
+  // Does stage K for loaders without a RowSource: copies the features of `ids` to `to`, one row
+  // after the other.
   void look_up(std::span<const NodeId> ids, void* to) const;
-  // Stage K: copies the features of `ids` to `to`, whether or not there is a RowSource. The
-  // vertices `ids` stand in the batch from position `first` on.
+  // Does stage K for any loader: copies the features of `ids` to `to`. The vertices `ids` stand in
+  // the batch from position `first` on.
   void look_up(BatchTurn batch, int64_t first, std::span<const NodeId> ids, void* to) const;
 };
 
-// The samplers of one batch at a time: that of the usual kind, and the second one if
-// LoaderOptions::second asks for it. They are made when they are needed, and kept.
+// Holds the samplers of one batch at a time: the usual one, and the second one
+// (Sampler::make_second_sampler()) if LoaderOptions::second asks for it. Each is made at its first
+// use, and kept.
 class ChosenSampler {
  public:
-  // Returns the sampler that draws the batch of `key`.
+  // Returns the sampler that draws the batch of `key`, and makes it the chosen one.
   BatchSampler& choose(LoaderContext& context, const SampleKey& key);
   BatchSampler& get() { return *chosen_; }
   // Returns the sample of the batch, which the chosen sampler has drawn.
@@ -61,7 +62,7 @@ struct Subtask {
     pick,       // S: chooses edges; without LoaderOptions::relax also does what insert does
     insert,     // S: updates the hash table
     reindex,    // R: builds the block of the hop with local numbers
-    make_room,  // takes memory that K writes to
+    make_room,  // takes the memory that K writes to from the sink
     look_up,    // K: looks up rows [begin, end)
     send,       // T: sends rows [begin, end)
     prepare,    // finishes the sample and calls the caller's hook
@@ -84,21 +85,23 @@ class BatchJob {
   // Begins a batch whose sample was drawn before.
   void start(int64_t index, Sample sample, const SampleKey& key, std::vector<Subtask>& ready);
   void done(const Subtask& task, std::vector<Subtask>& ready);
-  // Says that a subtask will not run, because another one failed.
+  // Says that a subtask that was queued will not run, because another one failed.
   void skipped() { --pending_; }
   void fail(std::exception_ptr error);
-  // To be called after done(): `lost` of the subtasks that done() appended will never run.
+  // Makes the batch fail after done() has appended subtasks of which `lost` will never run.
   void fail_with(std::exception_ptr error, int64_t lost);
   bool failed() const { return error_ != nullptr; }
   // Returns whether no subtask is left to run.
   bool complete() const;
-  // Returns the order in which batches are taken: the epoch, and the number of the batch in it.
+  // Returns the place of the batch in the order in which batches are taken: the epoch, and the
+  // number of the batch in it.
   std::pair<uint64_t, int64_t> turn() const { return {key_.epoch, index_}; }
-  // Returns whether the source was asked for the rows of the batch and has not read them yet.
+  // Returns whether the RowSource was asked for the rows of the batch and has not read them yet.
   bool waits_for_rows() const { return !rows_here_; }
   // Tells the job that nobody will take its batch.
   void drop() { rows_here_ = true; }
-  // Asks the source again whether it has read the rows, if waits_for_rows() is true.
+  // Asks the RowSource again whether it has read the rows, if waits_for_rows() is true. Appends the
+  // subtasks that can run then to `ready`.
   void ask_for_rows(std::vector<Subtask>& ready);
   // Returns the batch if it is complete(). Throws what a subtask threw.
   Batch take();
@@ -128,11 +131,10 @@ class BatchJob {
   std::span<const NodeId> seeds_;
   bool drawn_ = false;  // whether the job gets the whole sample at once
   SampleKey key_;
-  // For each hop: the vertices that it met first and whose rows are looked up. They are copied,
-  // because the list of the sampler may move.
+  // For each hop, this holds the vertices that first appear in it and whose rows are looked up.
+  // They are copied, because the list of the sampler may move.
   std::vector<std::vector<NodeId>> ids_;
-  std::vector<int64_t> hop_end_;  // for each hop: number of rows to look up in it and in the hops
-                                  // before it
+  std::vector<int64_t> hop_end_;  // for each hop, rows to look up in it and in earlier hops
   size_t known_ = 0;              // number of vertices known after the last hop that was inserted
 
   char* buffer_ = nullptr;
@@ -151,7 +153,7 @@ class BatchJob {
   int lookups_ = 0;            // look-ups that were given out and are not done
   bool making_room_ = false, sending_ = false;
   bool rows_here_ = true;  // whether the rows can be looked up
-  bool released_ = false;  // whether the source knows that all rows were looked up
+  bool released_ = false;  // whether the RowSource was told that all rows are looked up
   int reindexed_ = 0;
   bool prepare_given_ = false, prepared_ = false;
   int pending_ = 0;  // subtasks that were given out and are not done

@@ -36,8 +36,8 @@ struct BatchLoader::State {
   bool more = false;  // whether an epoch follows that the scheduler does not know of yet
 };
 
-// Prepares a batch on the calling thread: S, R, K, T and the hook, one after another. Only the rows
-// of K are copied in parallel.
+// Returns the next batch, prepared on the calling thread: S, R, K, T and the hook, one after
+// another. Only the rows of K are copied in parallel.
 Batch BatchLoader::State::serial_batch() {
   NACRE_CHECK(next < order_of(epoch).num_batches(), "the epoch has no more batches");
   const int64_t begin = steady_ns();
@@ -86,7 +86,7 @@ void BatchLoader::State::serial_sample(int64_t index, const SampleKey& key) {
   }
 }
 
-// Looks up the rows of `ids` and sends them.
+// Looks up the rows of `ids` and sends them to a slot, which becomes batch.features.
 void BatchLoader::State::serial_features(int64_t index, std::span<const NodeId> ids, Batch& batch) {
   const auto rows = static_cast<int64_t>(ids.size());
   const int64_t bytes = rows * context.row_bytes;
@@ -126,7 +126,8 @@ int64_t BatchLoader::num_batches() const { return state_->orders[0].num_batches(
 void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, int64_t more) {
   State& s = *state_;
   const bool follows = epoch == s.epoch + 1 && first == 0;
-  // If there is no scheduler, only the source was told of this epoch before it began.
+  // Without a scheduler, an epoch that was announced by `more` is known only to the RowSource
+  // before it begins.
   const bool expected = follows && !s.scheduler && s.more && s.next == num_batches();
   s.epoch = epoch;
   s.next = first;
@@ -146,8 +147,8 @@ void BatchLoader::begin_epoch(uint64_t epoch, int64_t first, int64_t more) {
   if (s.scheduler) s.scheduler->begin(s.order_of(epoch), epoch, first);
 }
 
-// Tells the scheduler of the following epoch. Its order takes a while to draw, so this is done when
-// it is needed and other batches are under way.
+// Tells the scheduler which epoch follows. Drawing the order of that epoch takes a while, so this
+// is done only when the scheduler needs the order, while other batches are under way.
 void BatchLoader::State::make_following() {
   if (!more || scheduler->left() > context.options.in_flight) return;
   more = false;

@@ -11,7 +11,7 @@
 namespace nacre {
 
 void SampleGroups::begin(uint64_t epoch, int64_t first, int64_t more) {
-  // After the last batch of an epoch comes the first one of the next.
+  // The batch after the last one of an epoch is the first one of the next epoch.
   const int64_t batches = order_.num_batches();
   const bool follows = next_ == batches ? epoch == epoch_ + 1 && first == 0 : epoch == epoch_ && first == next_;
   if (!follows) samples_.clear();
@@ -38,7 +38,8 @@ void SampleGroups::draw() {
   }
 }
 
-// One thread waits for the device. With a single thread, there is none for the host.
+// Makes a sampler for each thread. If a device and the host draw together, the first thread has the
+// sampler of the device; with a single thread, the host then has none.
 void SampleGroups::make_samplers(size_t threads) {
   while (samplers_.size() < threads) {
     std::unique_ptr<BatchSampler> second = samplers_.empty() ? nullptr : context_.sampler.make_second_sampler();
@@ -49,14 +50,15 @@ void SampleGroups::make_samplers(size_t threads) {
 
 namespace {
 
-// The samplers that draw the batches of an epoch. It says who draws which batch.
+// Sharing decides which sampler draws which batch of an epoch.
 class Sharing {
  public:
   Sharing(size_t samplers, int64_t batches, bool together)
       : together_(together), back_(batches), ends_(samplers, 0), draws_(samplers, true) {}
 
-  // Returns the next batch that this sampler draws, or -1 if it draws no more. `seconds` forecasts
-  // how long each sampler draws a batch; it is empty if that is not known yet. `now` is the time.
+  // Returns the next batch that this sampler draws, or -1 if it draws no more. `seconds` has, for
+  // each sampler, the seconds that it is expected to take for a batch; it is empty if they are not
+  // known yet. `now` is the time.
   int64_t next(size_t sampler, double now, const std::vector<double>& seconds) {
     if (front_ == back_ || (!seconds.empty() && !is_needed(sampler, now, seconds))) {
       draws_[sampler] = false;
@@ -67,8 +69,9 @@ class Sharing {
   }
 
  private:
-  // Returns whether the batches that are left end earliest if this sampler draws one of them.
-  // Samplers that have ended do not come back, so the last one is always needed.
+  // Returns whether the batches that are left end earliest if this sampler draws one of them. A
+  // sampler that has stopped drawing does not start again, so the last sampler that draws is always
+  // needed.
   bool is_needed(size_t sampler, double now, const std::vector<double>& seconds) const {
     std::vector<double> speeds, free;
     size_t own = 0;
@@ -91,7 +94,8 @@ class Sharing {
 
 }  // namespace
 
-// Draws batches of one epoch. Each thread takes the next batch that nobody draws.
+// Draws batches of one epoch on all threads. Each thread draws the next batch that no other thread
+// draws, until none is left for it.
 void SampleGroups::draw_all(uint64_t epoch, const std::vector<Draw>& draws) {
   const auto count = static_cast<int64_t>(draws.size());
   const auto threads = static_cast<size_t>(std::min<int64_t>(num_threads(), count));

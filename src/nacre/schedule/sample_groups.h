@@ -2,8 +2,8 @@
 // epochs, are drawn together before the first of them is loaded. Only the samples are kept
 // meanwhile, no features. If a device draws beside the host (Sampler::draw_with()), the device
 // takes batches from the front of a group and the host from its back, until they meet. Drawing
-// times are forecast (progressive scheduling), so that a sampler that is slow does not begin a
-// batch which the others would end earlier. Only files of this room include this header.
+// times are forecast (progressive scheduling), so that a slow sampler does not begin a batch which
+// the other samplers would end earlier. Only files of this room include this header.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@
 
 namespace nacre {
 
-// Only one thread at a time may call the functions.
+// SampleGroups draws the samples of groups of batches. Only one thread at a time may call its
+// functions.
 class SampleGroups {
  public:
-  // `order` is the order in which the loader takes the batches.
+  // Makes an object without samples. `order` is the order in which the loader takes the batches.
   SampleGroups(LoaderContext& context, BatchOrder order) : context_(context), order_(std::move(order)) {}
 
   // Makes batch `first` of `epoch` the next one that is taken; `more` epochs follow this one.
@@ -28,16 +29,17 @@ class SampleGroups {
   // Says that `epoch` begins and that `more` epochs follow it. The first batches of the epoch may
   // have been taken before this call.
   void go_on(uint64_t epoch, int64_t more) { end_epoch_ = epoch + 1 + static_cast<uint64_t>(more); }
-  // Returns whether the next batch is drawn.
+  // Returns whether the sample of the next batch is drawn.
   bool has_next() const { return !samples_.empty(); }
-  // Draws the next group, with all threads: as many batches as LoaderOptions::group says, or those
-  // that are left.
+  // Draws the next group, with all threads. The group has as many batches as LoaderOptions::group
+  // says, or all that are left if these are fewer.
   void draw();
-  // Returns the sample of the next batch, which must have been drawn.
+  // Returns the sample of the next batch, which must have been drawn. Then the batch after it is
+  // the next one.
   Sample take();
 
  private:
-  // One batch of a group.
+  // Names one batch of a group, and the place of its sample.
   struct Draw {
     int64_t index;
     Sample* to;
@@ -49,17 +51,18 @@ class SampleGroups {
 
   LoaderContext& context_;
   BatchOrder order_;
-  // The epoch of the next batch, and the first epoch of which no batch will be taken.
+  // These are the epoch of the next batch, and the first epoch of which no batch will be taken.
   uint64_t epoch_ = 0, end_epoch_ = 1;
-  // The number of the next batch in its epoch.
+  // This is the number of the next batch in its epoch.
   int64_t next_ = 0;
-  // The samples of the next batch and of those batches after it that are drawn.
+  // These are the samples of the next batch and of those batches after it that are drawn.
   std::deque<Sample> samples_;
-  // A sampler for each thread. If a device and the host draw together, the first one is the
-  // device's.
+  // There is a sampler for each thread. If a device and the host draw together, the first sampler
+  // is the device's.
   std::vector<std::unique_ptr<BatchSampler>> samplers_;
   bool together_ = false;
-  // The seconds in which the device, and one thread of the host, have drawn the last batches.
+  // These forecast the seconds in which the device, and one thread of the host, draw a batch, from
+  // the times of the last batches.
   MovingMedian device_seconds_, host_seconds_;
 };
 

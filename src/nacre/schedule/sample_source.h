@@ -1,4 +1,4 @@
-// SampleSource: the loader gets the samples of its batches here if they are drawn long before the
+// SampleSource: gives the loader the samples of its batches if they are drawn long before the
 // batches are loaded. The source also says which rows of a batch are looked up.
 #pragma once
 
@@ -19,7 +19,7 @@ class SampleSource {
   // have been taken before this call.
   virtual void go_on(uint64_t epoch, int64_t more) = 0;
   // Returns the sample of a batch, and appends the vertices whose rows are looked up to `wanted`.
-  // Any thread may call it, once for each batch.
+  // Any thread may call this function, once for each batch.
   virtual Sample take(const SampleKey& key, std::vector<NodeId>& wanted) = 0;
 };
 

@@ -10,8 +10,8 @@ namespace {
 
 bool is_sampling(Subtask::Kind kind) { return kind == Subtask::Kind::pick || kind == Subtask::Kind::insert; }
 
-// Returns the rank of a subtask within its batch: those that others wait for come first, and
-// look-ups fill the gaps.
+// Returns the order of a subtask within its batch, where small numbers run first: subtasks that
+// others wait for come first, and look-ups come last.
 int urgency(Subtask::Kind kind) {
   switch (kind) {
     case Subtask::Kind::send:
@@ -46,8 +46,8 @@ Scheduler::~Scheduler() {
   stop();
 }
 
-// Draws the next group when all batches of the one before it were taken. Nothing is in flight then,
-// so all threads draw.
+// Draws the next group if all batches of the group before it were taken. No batch is in flight at
+// that time, so all threads draw.
 void Scheduler::draw_group() {
   if (groups_ != nullptr && next_ == started_ && !groups_->has_next()) groups_->draw();
 }
@@ -81,8 +81,8 @@ void Scheduler::go_on() {
   start_up_to(context_.options.in_flight);
 }
 
-// Starts batches up to `end`. A batch takes the slot of the batch in_flight + kept + 1 before it,
-// which is over.
+// Starts the batches before number `end` that have not been started. A batch takes the slot of the
+// batch in_flight + kept + 1 before it, which is over.
 void Scheduler::start_up_to(int64_t end) {
   const int64_t known = following_ != nullptr ? 2 * batches_ : batches_;
   for (; started_ < std::min(end, known); ++started_) {
@@ -102,8 +102,8 @@ void Scheduler::start_up_to(int64_t end) {
   call_workers();
 }
 
-// Moves the subtasks of ready_ to the queue. If memory runs out, those that are not queued stay in
-// ready_.
+// Moves the subtasks of ready_ to the queue. If memory runs out, the subtasks that are not queued
+// stay in ready_.
 void Scheduler::queue(BatchJob& job) {
   size_t queued = 0;
   try {
@@ -118,7 +118,7 @@ void Scheduler::queue(BatchJob& job) {
   ready_.clear();
 }
 
-// Calls one more worker for every subtask that may run, as long as there are threads.
+// Calls workers until there is one for every subtask that may run, as long as there are threads.
 void Scheduler::call_workers() {
   const auto may_run =
       context_.options.relax || sampling_ == 0
@@ -133,11 +133,12 @@ void Scheduler::call_workers() {
   }
 }
 
-// Runs a single subtask, so that the thread is soon free again for the loops of the computation.
+// Runs one subtask on a worker. A worker runs a single subtask, so that its thread is soon free
+// again for the loops of the computation.
 void Scheduler::work() {
   Lock lock(mutex_);
-  // An error of a subtask belongs to its batch. The only other failure is a lack of memory for the
-  // queue, which the caller of next() is told.
+  // The batch of a subtask keeps the errors of the subtask. The only other failure is a lack of
+  // memory for the queue, which next() throws.
   const auto guarded = [this](const auto& call) {
     try {
       call();
@@ -156,8 +157,8 @@ Scheduler::Queue::iterator Scheduler::best() {
   return std::find_if(queue_.begin(), queue_.end(), [](const auto& e) { return !is_sampling(e.second.task.kind); });
 }
 
-// Returns the next subtask for a caller who waits for `job`. Of other batches it returns only
-// look-ups, which are short, so that the caller is back soon after `job` is ready.
+// Returns the next subtask for a caller who waits for `job`. Of other batches, it returns only
+// look-ups, which are short, so that the caller can go on soon after `job` is ready.
 Scheduler::Queue::iterator Scheduler::best_for(const BatchJob& job) {
   const auto at = best();
   if (at == queue_.end() || at->second.job == &job) return at;
@@ -191,7 +192,7 @@ void Scheduler::pass_on(BatchJob& job, const Subtask& task) {
   }
 }
 
-// Runs a subtask. Returns false if there was nothing to run.
+// Runs the subtask at a place of the queue. Returns false if there is none at that place.
 bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
   if (at == queue_.end()) return false;
   const Entry entry = at->second;
@@ -215,7 +216,7 @@ bool Scheduler::run_one(Lock& lock, Queue::iterator at) {
   --running_;
   sampling_ -= sampling;
   if (stopping_) {
-    // The scheduler stops, so the subtasks that this one made ready are not queued.
+    // The scheduler stops, so the subtasks that can run now are not queued.
   } else if (error) {
     entry.job->fail(error);
   } else {

@@ -1,6 +1,6 @@
 // Scheduler: loads several batches at a time. The subtasks that can run lie in one queue, those of
-// the earliest batch first. Background threads, and the caller while it waits, take them from
-// there. Only files of this room include this header.
+// the earliest batch first. Background threads take subtasks from the queue, and so does the caller
+// while it waits. Only files of this room include this header.
 #pragma once
 
 #include <condition_variable>
@@ -18,20 +18,21 @@ namespace nacre {
 
 class Scheduler {
  public:
-  // `groups` draws the samples if LoaderOptions::group says so; otherwise it is null.
+  // `groups` draws the samples if LoaderOptions::group is not 0; otherwise it is null.
   Scheduler(LoaderContext& context, SampleGroups* groups);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Begins an epoch with batch `first`. `order` must not change until stop(), or until all its
-  // batches were taken.
+  // Begins an epoch with batch `first`. `order` must not change until stop(), or until all batches
+  // of the epoch were taken.
   void begin(const BatchOrder& order, uint64_t epoch, int64_t first);
   // Lets the first batches of the next epoch be in flight beside the last ones of this epoch. The
   // next epoch must have as many batches.
   void follow(const BatchOrder& order);
   bool followed() const { return following_ != nullptr; }
-  // Begins the epoch given to follow(). All batches of the epoch before it must have been taken.
+  // Begins the epoch whose order was given to follow(). All batches of the epoch before it must
+  // have been taken.
   void go_on();
   // Returns how many batches of the epoch are still to be taken.
   int64_t left() const { return batches_ - next_; }
@@ -68,17 +69,18 @@ class Scheduler {
   const BatchOrder* following_ = nullptr;
   uint64_t epoch_ = 0;
   int64_t batches_ = 0, started_ = 0, next_ = 0;
-  // Number of batches that were taken before this epoch. They count for the choice of the next
-  // slot, because the last batches of an epoch keep their slots when the next epoch begins.
+  // This is the number of batches that were taken before this epoch. It counts for the choice of
+  // the next slot, because the last batches of an epoch keep their slots when the next epoch
+  // begins.
   int64_t before_ = 0;
 
   std::mutex mutex_;  // guards everything below, and the dependencies of the jobs
   std::condition_variable changed_;
   Queue queue_;                 // subtasks that can run, by batch and urgency
-  std::vector<Subtask> ready_;  // memory for subtasks that have just become ready
+  std::vector<Subtask> ready_;  // subtasks that can run and are not in the queue yet
   int running_ = 0;             // number of subtasks that run
   int sampling_ = 0;            // number of subtasks of stage S among running_
-  int called_ = 0;              // number of workers that work or are about to
+  int called_ = 0;              // number of workers that run a subtask or were called to do so
   bool stopping_ = false;
   std::exception_ptr broken_;
   BackgroundTasks tasks_;

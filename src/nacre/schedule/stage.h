@@ -1,5 +1,5 @@
-// The stages in which a batch is loaded, and the clock that measures them. Only files of this room
-// include this header.
+// Defines the stages in which a batch is loaded, and the clock that measures them. Only files of
+// this room include this header.
 #pragma once
 
 #include <array>
@@ -36,7 +36,8 @@ class StageClock {
   }
   const char* name(Stage stage, int hop) const { return names_[static_cast<size_t>(stage)][hop]; }
   void add(Stage stage, int64_t ns) { ns_[static_cast<size_t>(stage)].fetch_add(ns, std::memory_order_relaxed); }
-  // Counts a batch that was drawn; `second`: by a sampler that draws beside the usual ones.
+  // Counts a batch that was drawn. `second` says that a second sampler
+  // (Sampler::make_second_sampler()) has drawn it.
   void add_drawn(bool second) { drawn_[second ? 1 : 0].fetch_add(1, std::memory_order_relaxed); }
   void add_waited(int64_t ns) { waited_.fetch_add(ns, std::memory_order_relaxed); }
   void add_waited_for_rows(int64_t ns) { waited_for_rows_.fetch_add(ns, std::memory_order_relaxed); }

@@ -17,7 +17,7 @@ std::vector<std::string> feature_type_names();
 // none.
 DType parse_feature_type(const std::string& option, std::string_view name);
 
-// Returns what other programs call f32, bf16 and f16.
+// Returns the names that other programs use for f32, bf16 and f16, for example "float32".
 std::vector<Synonym> float_synonyms();
 
 }  // namespace nacre

@@ -30,7 +30,8 @@ uint16_t to_half(float value) {
   if (magnitude > 0x7F800000u) return sign | 0x7E00u;   // the value is NaN
   if (magnitude >= 0x477FF000u) return sign | 0x7C00u;  // the value rounds to 65536 or more
   if (magnitude < 0x38800000u) {
-    // Below 2^-14, the addition rounds to a multiple of 2^-24.
+    // Below 2^-14, f16 holds the multiples of 2^-24. Adding 0.5F rounds to one of them, because the
+    // floats from 0.5 to 1 are multiples of 2^-24, too.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
     return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(shifted) - 0x3F000000u);
   }

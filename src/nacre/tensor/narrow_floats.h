@@ -12,8 +12,8 @@ constexpr bool is_narrow_float(DType type) { return type == DType::bf16 || type 
 
 // In all functions below, `type` is bf16 or f16.
 float widen(DType type, uint16_t bits);
-// Rounds to the nearest value; if two are equally near, rounds to the one whose last bit is 0.
-// Values beyond the range of f16 become infinite.
+// Returns the number of type `type` that is nearest to `value`; of two that are equally near, the
+// one whose last bit is 0. Values beyond the range of f16 become infinite.
 uint16_t narrow(DType type, float value);
 // Widens `count` elements to f32 on the calling thread.
 void widen(DType type, const uint16_t* from, float* to, int64_t count);

@@ -36,7 +36,7 @@ class Pooled {
   int64_t size_ = 0;
 };
 
-// Any thread may call it, and arrays may be dropped on any thread, also after the pool is gone.
+// Any thread may call take(), and arrays may be dropped on any thread, also after the pool is gone.
 class Pool {
  public:
   template <class T>
@@ -51,8 +51,8 @@ class Pool {
   };
 
   std::shared_ptr<void> take_bytes(int64_t bytes) const {
-    // Sizes are rounded up to quarters between powers of two: with few different sizes, memory of
-    // the last batch is likely to fit.
+    // Sizes are rounded up to one of four sizes between powers of two. So there are few different
+    // sizes, and memory of the last batch is likely to fit.
     const int64_t quarter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes) | 4096)) / 4;
     const int64_t rounded = (bytes + quarter - 1) / quarter * quarter;
     std::shared_ptr<void> block;

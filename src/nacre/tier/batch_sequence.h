@@ -11,7 +11,8 @@
 
 namespace nacre {
 
-// Only one thread at a time may use an object.
+// Writes the rows of the batches of a run, one batch after the other. Only one thread at a time may
+// use an object.
 class BatchSequence {
  public:
   virtual ~BatchSequence() = default;

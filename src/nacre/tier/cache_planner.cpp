@@ -33,7 +33,8 @@ CachePlan CachePlanner::plan() {
   });
   plan.hits = static_cast<int64_t>(seen_.size());
   for (const int32_t seat : seen_) book_.enlist(seat);
-  // Of several rows with the same next use, those that have a seat keep it.
+  // If a missing row and a row in a seat have the same next use, the row in the seat keeps its
+  // seat.
   std::sort(missing_.begin(), missing_.end(), [](const Missing& a, const Missing& b) {
     return a.use != b.use ? a.use < b.use : a.keep.place < b.keep.place;
   });

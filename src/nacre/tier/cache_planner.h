@@ -1,7 +1,8 @@
 // CachePlanner: decides which rows a device keeps in its seats from batch to batch. A batch reads
-// every row from its seat or, if it has none, from further away. After it, of the rows in seats and
-// those that the batch has just read, those stay that are used again soonest (Belady's rule,
-// seat_book.h). Unlike a row on disk (row_planner.h), a row need not have a seat to be read.
+// every row from its seat or, if the row has none, from further away. After the batch, seats go to
+// the rows that are used again soonest, among the rows in seats and those that the batch has just
+// read (Belady's rule, seat_book.h). Unlike a row on disk (row_planner.h), a row need not have a
+// seat to be read.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace nacre {
 
-// A row that gets a seat when its batch has been read.
+// Names a row that gets a seat when its batch has been read, and the seat.
 struct RowKeep {
   uint32_t place = 0;  // position of the row in the batch
   NodeId row = 0;

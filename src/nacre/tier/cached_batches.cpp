@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-// The window of batch i has at most this many batches, and this many more for each batch before it.
+// The window of batch i has at most kFirstWindow + i · kWindowGrowth batches.
 constexpr int64_t kFirstWindow = 16, kWindowGrowth = 4;
 
 void draw_sample(BatchSampler& drawer, std::span<const NodeId> seeds, const SampleKey& key) {
@@ -23,13 +23,13 @@ void draw_sample(BatchSampler& drawer, std::span<const NodeId> seeds, const Samp
   for (int hop = 0; hop < drawer.hops(); ++hop) drawer.reindex(hop);
 }
 
-// The uses of rows in a window that is worth drawing, for each seat.
+// A window is worth drawing as long as its batches have at most this many rows for each seat.
 constexpr int64_t kUsesPerSeat = 8;
 
 }  // namespace
 
-// Half of the classes are for the chosen rows. Within each half, the rows of every class are read
-// about half as often as those of the class before it.
+// The first half of the classes is for the rows in `chosen`, the second half for all others. Within
+// each half, the rows of every class are read about half as often as those of the class before it.
 RowClasses cache_classes(std::span<const float> reads, std::span<const NodeId> chosen) {
   constexpr int half = SeatBook::kClasses / 2;
   const float most = reads.empty() ? 0 : *std::max_element(reads.begin(), reads.end());
@@ -56,7 +56,7 @@ CachedBatches::~CachedBatches() = default;
 int64_t CachedBatches::bytes(int64_t rows, int64_t seats, int64_t window, int64_t batch_rows, int64_t sample_bytes) {
   const int64_t uses = window * batch_rows * SeatBook::kUseBytes;
   // The ring of uses has up to twice the size that it needs. The class of a row takes a byte, and
-  // the row of a seat stands in the list of contents, too.
+  // the row of each seat is stored a second time, in the list of contents.
   return SeatBook::table_bytes(rows, seats) + rows + seats * static_cast<int64_t>(sizeof(NodeId)) + 2 * uses +
          window * sample_bytes;
 }
@@ -76,8 +76,8 @@ void CachedBatches::forget() {
   error_ = nullptr;
 }
 
-// The planner goes on if the batch is the next one. Otherwise planning begins anew with the rows
-// that the device holds now.
+// If batch `first` of `epoch` is the one that follows the batches taken so far, the planner goes
+// on. Otherwise planning begins anew with the rows that the device holds now.
 void CachedBatches::begin(uint64_t epoch, int64_t first, int64_t more) {
   const Lock lock(mutex_);
   const int64_t batches = order_.num_batches();
@@ -158,8 +158,8 @@ void CachedBatches::draw(Lock& lock, const Claim& claim) {
   changed_.notify_all();
 }
 
-// Plans all batches up to this one. A thread that waits here waits for threads that draw, and those
-// wait for nobody.
+// Plans all batches up to `number`. A thread that waits in this function waits for threads that
+// draw batches. They wait for no other thread, so there is no deadlock.
 void CachedBatches::plan_up_to(Lock& lock, int64_t number) {
   while (planned_ <= number) {
     if (error_) std::rethrow_exception(error_);

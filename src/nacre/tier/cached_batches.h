@@ -1,6 +1,6 @@
-// CachedBatches: the batches of a run whose rows a device caches with a look-ahead. It draws a
-// window of batches before the first of them is loaded, keeps their samples, and plans by them
-// which rows the device keeps (CachePlanner).
+// CachedBatches: provides the batches of a run whose rows a device caches with a look-ahead. It
+// draws a window of batches before the first of them is loaded, keeps their samples, and plans by
+// them which rows the device keeps (CachePlanner).
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ namespace nacre {
 RowClasses cache_classes(std::span<const float> reads, std::span<const NodeId> chosen);
 
 struct CacheOptions {
-  // The rows that the device holds at first, by their seats. There are no other seats.
+  // Holds the row of each seat before the first batch. Its size is the number of seats.
   std::vector<NodeId> contents;
   RowClasses classes;  // as SeatBook says; may be null
   // The number of batches that are drawn when a batch is planned, including that one. The first
@@ -34,7 +34,7 @@ struct CacheOptions {
 
 class CachedBatches : public SampleSource {
  public:
-  // `order` is that of the loader. The sampler must outlive this object.
+  // `order` is that of the batch loader. The sampler must outlive this object.
   CachedBatches(const Sampler& sampler, BatchOrder order, CacheOptions options);
   ~CachedBatches() override;
 
@@ -43,15 +43,17 @@ class CachedBatches : public SampleSource {
   void reorder(BatchOrder order);
   void begin(uint64_t epoch, int64_t first, int64_t more) override;
   void go_on(uint64_t epoch, int64_t more) override;
-  // Draws the batches of the window that are missing. Threads that call it at the same time draw
-  // different batches. The rows that have no seat are wanted.
+  // Returns the sample of a batch and appends to `wanted` the rows that have no seat, which the
+  // device must read from further away. First draws the batches of the window that are missing.
+  // Threads that call this function at the same time draw different batches.
   Sample take(const SampleKey& key, std::vector<NodeId>& wanted) override;
 
   // Returns the plan of a batch that was taken and whose turn has not come.
   std::shared_ptr<const CachePlan> plan(const SampleKey& key) const;
-  // Calls queue(plan) when it is the turn of the batch: when this was called for all batches before
-  // it. `queue` must make the device read the rows of the batch and then keep those that the plan
-  // names. It is called by this function, or by a later one on another thread.
+  // Calls queue(plan) in the order of the batches: only when `queue` has been called for all
+  // batches before this one. So `queue` is called either by this call or by a later call on another
+  // thread. It must make the device read the rows of the batch and then keep those that the plan
+  // names.
   using Queue = std::function<void(const CachePlan& plan)>;
   void queue_in_turn(const SampleKey& key, Queue queue);
 
@@ -67,13 +69,13 @@ class CachedBatches : public SampleSource {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // A batch of the window.
+  // Holds a batch of the window.
   struct Entry {
     Sample sample;
     bool drawn = false;
     std::shared_ptr<const CachePlan> plan;
   };
-  // What a thread has to draw.
+  // Names a batch that one thread has taken to draw.
   struct Claim {
     int64_t number = 0;
     std::shared_ptr<const BatchOrder> order;
@@ -116,14 +118,15 @@ class CachedBatches : public SampleSource {
   std::mutex turn_mutex_;  // held while batches are queued, so that they are queued in their order
 };
 
-// Rows that the batches of an epoch would read from further away.
+// Counts the rows that batches of an epoch would read, and those of them that have no seat.
 struct CacheForecast {
-  int64_t batches = 0;        // batches that were drawn for this
+  int64_t batches = 0;        // batches that were drawn for the forecast
   int64_t rows = 0;           // rows that they read
   int64_t misses = 0;         // rows without a seat
   int64_t static_misses = 0;  // rows without a seat if the first contents stayed in their seats
 };
-// Draws the first `most` batches of epoch 0, or all if it has fewer, and plans them.
+// Returns the counts of the first `most` batches of epoch 0, or of all if the epoch has fewer.
+// Draws and plans these batches.
 CacheForecast forecast_cache(const Sampler& sampler, const BatchOrder& order, const CacheOptions& options,
                              int64_t most);
 

@@ -14,17 +14,19 @@ namespace {
 
 // The most batches that may be planned before their reads are asked for.
 constexpr int64_t kPlannedAhead = 4;
-// The most batches that are added to the look-ahead before a batch is planned. So the first batches
-// are planned with a shorter look-ahead, and do not wait until all of it is drawn.
+// Before a batch is planned, at most this many batches are added to the look-ahead. So the first
+// batches are planned with a shorter look-ahead and do not wait until all of it is drawn.
 constexpr int kDrawnPerBatch = 4;
 constexpr int kMostReads = 128, kFewestReads = 8;
-// The rows of this many first batches are read from the table, so that these batches do not wait
-// for a pack.
+// The rows of this many batches at the beginning are read from the table, so that these batches do
+// not wait for a pack.
 constexpr int64_t kFirstInPlace = 8;
-// Packing pays if it takes less than this share of the time that reading from the table takes.
+// Packing pays if it is predicted to take less than this share of the time of reading from the
+// table.
 constexpr double kMustSave = 0.8;
-// The bytes that packing takes for a row that is read: in the list of this group, in that of the
-// group before it, and while the rows are sorted. The seats of all rows of both groups come on top.
+// Packing takes this many bytes for each row that is read: one RowFetch in the list of this group,
+// one in that of the group before it, and one while the rows are sorted. The lists of seats of both
+// groups are counted separately.
 constexpr int64_t kPackedRowBytes = sizeof(RowFetch) * 3;
 
 int64_t list_bytes(const PackOptions& pack) { return pack.memory / 4 * 3; }
@@ -185,8 +187,8 @@ void DiskRows::look_up(BatchTurn batch, int64_t first, std::span<const NodeId> i
   read_unseated({seats, ids.size()}, ids, static_cast<char*>(to), stride);
 }
 
-// Reads the rows that have no seat. They are few, because the budget was divided for batches of the
-// usual size.
+// Reads the rows of a batch that have no seat to their places in `to`. They are few, because the
+// budget was divided for batches of the usual size.
 void DiskRows::read_unseated(std::span<const int32_t> seats, std::span<const NodeId> ids, char* to, int64_t stride) {
   std::vector<RowFetch> fetches;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -324,7 +326,8 @@ void DiskRows::pack_group(std::vector<Job>& group) {
   counters_.written += pack->bytes;
 }
 
-// Draws batches and adds them to the look-ahead, as far as they are known and fit in.
+// Draws batches and adds them to the look-ahead, as far as they are announced (`known` of them) and
+// fit into the look-ahead.
 void DiskRows::look_ahead(int64_t known) {
   for (int i = 0; i < kDrawnPerBatch && (has_drawn_ || drawn_batches_ < known); ++i) {
     if (!has_drawn_) {

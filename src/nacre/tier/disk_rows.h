@@ -1,6 +1,6 @@
-// DiskRows: a source of feature rows for tables that are larger than memory. One thread looks ahead
-// and plans which rows are in memory when (RowPlanner); another reads the rows that are missing
-// into their seats before batches are looked up (RowReader).
+// DiskRows: provides feature rows of tables that are larger than memory. One thread looks ahead and
+// plans which rows are in memory when (RowPlanner); another reads the rows that are missing into
+// their seats before batches are looked up (RowReader).
 #pragma once
 
 #include <condition_variable>

@@ -17,8 +17,8 @@ namespace {
 constexpr int kDepth = 32;
 constexpr int64_t kRandomPages = 256;
 constexpr int64_t kRunBytes = 8 << 20;
-// If at least this share of the pages of a table is read, most of them are neighbours, so they are
-// read in long runs.
+// If a group reads at least this share of all pages of the table, most of these pages are
+// neighbours, so they are read in long runs.
 constexpr double kDense = 0.25;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -35,7 +35,8 @@ double read_rate(const RowFile& file, const RowLayout& layout, std::vector<RowFe
   return static_cast<double>(reader.counts().bytes) / std::max(1e-9, now() - start);
 }
 
-// Returns at most `count` pages of the file, as if they were rows, `step` pages apart on average.
+// Returns fetches of at most `count` pages of the file, as if each page were a row: consecutive
+// pages or, with `random`, pages at random places all over the file.
 std::vector<RowFetch> some_pages(int64_t pages, int64_t count, bool random) {
   std::vector<RowFetch> fetches;
   const int64_t step = random ? std::max<int64_t>(1, pages / count) : 1;

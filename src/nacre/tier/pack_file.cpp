@@ -36,7 +36,8 @@ void PackFile::reserve(int64_t bytes) {
   do {
     result = fallocate(fd_, 0, 0, bytes);
   } while (result != 0 && errno == EINTR);
-  // If the file system cannot reserve space, a later write fails when the space runs out.
+  // If the file system cannot reserve space, the file only gets its size, and a later write fails
+  // when the disk is full.
   if (result != 0 && errno == EOPNOTSUPP) result = ftruncate(fd_, bytes);
   if (result != 0) fail("there is no room for packed features", errno);
 }
@@ -62,7 +63,7 @@ std::shared_ptr<const RowFile> PackFile::opened(const RowLayout& layout) const {
 namespace {
 
 constexpr int kFewestPackReads = 4;
-// The bytes that reading a row takes besides the row itself: two entries in lists of the reader,
+// Reading a row takes this many bytes besides the row itself: two entries in lists of the reader,
 // and the number of the row.
 const int64_t kReadRowBytes = RowReader::list_bytes(1) + static_cast<int64_t>(sizeof(RowFetch) + sizeof(NodeId));
 
@@ -72,7 +73,7 @@ struct Wanted {
   uint32_t batch;
 };
 
-// Collects the rows of each batch and writes them in larger pieces.
+// Collects the rows of each batch in a buffer and writes the buffer to the file when it is full.
 class PackWriter {
  public:
   PackWriter(PackFile& file, const std::vector<RowLayout>& layouts, int64_t memory)

@@ -1,4 +1,4 @@
-// PackFile: a temporary file for packed rows. The file has no name, so it disappears when the
+// PackFile: makes a temporary file for packed rows. The file has no name, so it disappears when the
 // process ends, even if the process is killed.
 #pragma once
 
@@ -35,7 +35,7 @@ class PackFile {
   int fd_ = -1;
 };
 
-// The packed rows of a group of batches.
+// Holds the packed rows of a group of batches.
 struct Pack {
   std::shared_ptr<const RowFile> file;
   std::vector<RowLayout> layouts;  // for each batch: where its rows lie, one after the other

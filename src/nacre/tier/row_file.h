@@ -12,8 +12,8 @@
 
 namespace nacre {
 
-// A failure to read rows. It happens while rows are read and nothing else is done, so what was
-// computed before is whole.
+// ReadFailure: says that rows could not be read. It is thrown only while rows are read, so what was
+// computed before is intact.
 class ReadFailure : public RuntimeError {
  public:
   using RuntimeError::RuntimeError;

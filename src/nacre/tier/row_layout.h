@@ -1,4 +1,4 @@
-// RowLayout: where the rows of a table lie in a file, and in which units the file is read.
+// RowLayout: says where the rows of a table lie in a file, and in which units the file is read.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ RowPlanner::RowPlanner(const RowLayout& layout, const RowPlannerOptions& options
 }
 
 int64_t RowPlanner::batch_bytes(int64_t rows, int lead) {
-  // A batch may give seats to as many rows of later batches as it has itself.
+  // This assumes that planning a batch gives seats to at most as many rows of later batches as the
+  // batch itself has rows.
   return rows * static_cast<int64_t>(sizeof(Missing) + 2 * sizeof(int32_t) * (1 + lead) + 2 * sizeof(found_[0]));
 }
 

@@ -1,6 +1,6 @@
 // RowPlanner: decides which rows of a table on disk are in memory at which time. Every row of a
-// batch needs a seat. By Belady's rule (seat_book.h), it takes the seat of the row that is used
-// again last. The planner only counts: it neither reads nor copies.
+// batch needs a seat. By Belady's rule (seat_book.h), a row without a seat takes the seat of the
+// row that is used again last. The planner only counts: it neither reads nor copies.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace nacre {
 
-// A row that must be read from the file, and the seat that it is read into.
+// Names a row that must be read from the file, and the seat that it is read into.
 struct RowFetch {
   NodeId row = 0;
   int32_t seat = kNoSeat;
@@ -38,8 +38,8 @@ struct BatchPlan {
 
 struct RowPlannerOptions {
   int64_t seats = 0;
-  // A batch is read while the `lead` batches before it may still be looked up. So the seats of
-  // these batches stay as they are if there are enough other seats.
+  // The rows of a batch are read while the `lead` batches before it may still be looked up. So the
+  // seats of those batches are not given to other rows as long as there are enough other seats.
   int lead = 2;
   // The look-ahead has memory for this many rows from the start on. More rows make it grow.
   int64_t rows_ahead = 1 << 10;
@@ -95,7 +95,8 @@ class RowPlanner {
   std::vector<Missing> missing_;  // rows of the batch being planned that have no seat yet
   std::vector<int32_t> taken_;    // seats of the batch being planned
 
-  // Neighbours of the rows of the batch being planned, behind the batches that use them next.
+  // Lists the rows that lie on the same pages as the missing rows and have no seat, each after the
+  // number of the batch that uses it next.
   std::vector<std::pair<int64_t, NodeId>> found_;
 };
 

@@ -25,7 +25,8 @@ RowReader::RowReader(std::unique_ptr<ReadQueue> queue, Seats seats)
 
 RowReader::~RowReader() { stop(); }
 
-// Cuts the pages that hold the rows into pieces of neighbouring pages. A page is part of one piece.
+// Cuts the pages that hold the rows into pieces of neighbouring pages and returns the pieces. No
+// page is in two pieces.
 std::vector<RowReader::Piece> RowReader::cut(const RowLayout& layout, const std::vector<RowFetch>& fetches) {
   std::vector<Piece> pieces;
   const int64_t most = std::max<int64_t>(1, kPieceBytes / layout.page);
@@ -123,7 +124,7 @@ void RowReader::stop() {
 ReadCounts read_rows(const RowFile& file, std::vector<RowFetch> fetches, void* to, int64_t stride, int depth) {
   if (fetches.empty()) return {};
   std::sort(fetches.begin(), fetches.end(), [](const RowFetch& a, const RowFetch& b) { return a.row < b.row; });
-  // The memory belongs to the caller, so the pointer owns nothing.
+  // The memory belongs to the caller, so this pointer must not free it.
   const std::shared_ptr<char> memory(std::shared_ptr<void>(), static_cast<char*>(to));
   RowReader reader(make_read_queue(depth), {memory, stride});
   reader.add(0, file, file.layout(), std::move(fetches));

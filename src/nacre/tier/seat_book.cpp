@@ -27,8 +27,8 @@ int64_t SeatBook::table_bytes(int64_t rows, int64_t seats) {
   return rows * per_row + seats * per_seat;
 }
 
-// Enlarges uses_, which is a ring. The uses get other places in it, so everything that refers to
-// these places is written anew.
+// Enlarges the ring uses_ so that it has room for `more` uses. The uses get other places in the
+// ring, so everything that refers to these places is written anew.
 void SeatBook::make_room(int64_t more) {
   const int64_t wanted = end_ - begin_ + more;
   if (wanted <= static_cast<int64_t>(uses_.size())) return;
@@ -43,10 +43,10 @@ void SeatBook::make_room(int64_t more) {
     Use use = use_at(i);
     use.next = moved(use.next);
     larger[static_cast<size_t>(i) & mask] = use;
-    // Later uses replace earlier ones, so the last use stays.
+    // This loop goes forwards, so last_use_ ends with the last use of each row.
     last_use_[use.row] = static_cast<uint32_t>(static_cast<size_t>(i) & mask);
   }
-  // This loop goes from the last use to the first one, so the first use of each row stays.
+  // This loop goes backwards, so first_use_ ends with the first use of each row.
   for (int64_t i = end_; i-- > begin_;)
     first_use_[use_at(i).row] = static_cast<uint32_t>(static_cast<size_t>(i) & mask);
   uses_ = std::move(larger);

@@ -1,7 +1,7 @@
-// SeatBook: knows which rows of a table have a seat, and which batches to come use them. Memory is
-// divided into seats, each of which holds one row. The batches to come are known (the look-ahead),
-// so the book names the seat that Belady's rule gives up: that of the row which is used again last.
-// It only counts; planners (row_planner.h, cache_planner.h) decide what to do.
+// SeatBook: records which rows of a table have a seat, and which of the next batches use them.
+// Memory is divided into seats, each of which holds one row. The batches to come are known (the
+// look-ahead), so the book names the seat that Belady's rule gives up: that of the row which is
+// used again last. It only counts; planners (row_planner.h, cache_planner.h) decide what to do.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,9 @@ class SeatBook {
     row_in_[seat] = static_cast<NodeId>(row);
     seat_of_[row] = seat;
   }
-  // A seat may be given up while it is listed. enlist() must be called when the row is in its seat;
-  // the list follows the next use of the row by itself.
+  // listed() returns whether the seat may be given up; enlist() lists it. enlist() must be called
+  // when the row is in its seat. When the next use of the row changes, the book moves the seat to
+  // the right list by itself.
   bool listed(int32_t seat) const { return after_[seat] != kNotListed; }
   void enlist(int32_t seat);
   // Returns the farthest next use of the rows in listed seats; -1 if no seat is listed.
@@ -80,8 +81,8 @@ class SeatBook {
     uint32_t next;  // place in uses_ of the row's next use, or kNone
     uint32_t batch;
   };
-  // A list of seats whose rows are used next by the same batch. The seat that was enlisted first
-  // comes first.
+  // Names the ends of a list of seats whose rows are used next by the same batch. The seat that was
+  // enlisted first comes first.
   struct List {
     int32_t first = kNoSeat, last = kNoSeat;
   };

@@ -32,7 +32,8 @@ struct GradientMemory {
   }
 };
 
-// What the batches of a session are computed with. The session owns all of it and keeps it.
+// The objects and memory with which a BatchComputer computes the batches of a session. The session
+// owns them and keeps them longer than the computer.
 struct BatchParts {
   const RunData& run;
   const BatchInputs& inputs;
@@ -42,7 +43,8 @@ struct BatchParts {
   // The parameter with the rows of all vertices if features are learned; otherwise null.
   const Parameter* learned = nullptr;
   float* learned_gradient = nullptr;  // gradient of these rows, in the back end's memory
-  // All gradients. If `gradient_tracks` is set, batches write theirs on their tracks.
+  // The memory of all gradients. If `gradient_tracks` is set, each batch writes to the gradients of
+  // its track.
   GradientMemory gradients;
   bool gradient_tracks = false;
   // The f32 features of all vertices in the memory of a device; null if they are not all there.
@@ -51,7 +53,8 @@ struct BatchParts {
   const FeatureStore* store = nullptr;
   // The batches whose rows the store caches; null if it caches none.
   CachedBatches* cache = nullptr;
-  // what the losses of batches are divided by; null: every batch is a step of its own
+  // Gives what the losses of the batches of a step are divided by; null if every batch is a step of
+  // its own.
   StepWeights* weights = nullptr;
 
   // Returns the values of the leaves of a batch, without its features.
@@ -73,17 +76,18 @@ class BatchComputer {
   // Starts to compile the kernels that batches like these need, while the caller prepares other
   // things.
   virtual void ask_for_kernels(const std::vector<Sample>& /*like*/) {}
-  // Returns the seconds that a device took for the steps so far, from the beginning to the end of
-  // each; waits for them.
+  // Returns the seconds that a device took for the steps so far, each from its beginning to its
+  // end; 0 on the host. Waits until these steps are over.
   virtual double device_seconds() { return 0; }
-  // Returns how many rows the batches so far have read from each tier, and the seconds in which a
-  // device read rows beside its steps. Waits until these reads are over.
+  // Returns how many rows the batches so far have read from each tier.
   virtual RowReads rows_read() = 0;
+  // Returns the seconds in which a device loaded rows of the store, in steps or beside them; 0 on
+  // the host. Waits until these loads are over.
   virtual double loading_seconds() { return 0; }
 };
 
+// Return a computer of batches on the host, and one of batches on `device`, which must outlive it.
 std::unique_ptr<BatchComputer> make_host_batches(const BatchParts& parts);
-// `device` must outlive the result.
 std::unique_ptr<BatchComputer> make_device_batches(const BatchParts& parts, const GpuDevice& device);
 
 }  // namespace nacre

@@ -19,7 +19,7 @@ constexpr double kWorth = 0.8;
 // The most batches that --shares may give one rank in a step.
 constexpr double kMostBatches = 1024;
 
-// Returns the whole batches that ranks finish in `seconds`.
+// Returns how many whole batches each rank finishes in `seconds`.
 std::vector<int64_t> finished(const std::vector<double>& speeds, double seconds) {
   constexpr double kRounding = 1e-9;
   std::vector<int64_t> counts;

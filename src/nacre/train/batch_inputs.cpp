@@ -112,8 +112,10 @@ double BatchInputs::weight_of(std::span<const NodeId> vertices) const {
   return sum;
 }
 
-// Returns weights that give the mean over the labelled training vertices of the batch, or what the
-// batch adds to the mean of its step. (A subgraph holds other vertices, too.)
+// Returns the weight of each seed in the loss. Seeds that are not labelled training vertices get 0;
+// a subgraph has such seeds. With these weights, the loss is the mean over the labelled training
+// vertices of the batch or, if several batches make up a step, the part of this batch in the mean
+// of the step.
 Tensor BatchInputs::loss_weights(const Sample& sample, const LossTotal& total) const {
   const double weight = total.weight
                             ? *total.weight
@@ -161,7 +163,8 @@ Tensor BatchInputs::value(const Node& leaf, const Sample& sample, const LossTota
 
 namespace {
 
-// Features of one kind of vertices are called "x.<kind>".
+// Returns whether a leaf of this name holds features: those of all vertices ("x") or those of one
+// kind ("x.<kind>").
 bool is_feature_leaf(const std::string& name) { return name == "x" || name.starts_with("x."); }
 
 }  // namespace

@@ -23,33 +23,35 @@ void gather_rows(const Tensor& table, std::span<const NodeId> ids, void* out);
 // rows. The ids must be distinct.
 void spread_rows(const float* rows, std::span<const NodeId> ids, const Tensor& table);
 
-// Returns, for each vertex, the sum of the weights of its edges at one end, in the order of the
-// edges. If there are no weights, every edge weighs 1.
+// Returns, for each vertex, the sum of the weights of the edges that have the vertex at this end,
+// added in the order of the edges. If `weight` is empty, every edge weighs 1.
 Tensor sum_at(const Graph& graph, End end, const Array<float>& weight);
 
-// What the loss of a batch is divided by. A batch that is a step of its own has the mean over its
-// labelled training vertices. If several batches make up a step, their losses add up to the loss of
-// the step.
+// Says what the loss of a batch is divided by. The loss of a batch that is a step of its own is the
+// mean over its labelled training vertices. If several batches make up a step, their losses add up
+// to the loss of the step.
 struct LossTotal {
-  // The weights of the seeds of all batches of the step, added up. Without them, the loss is the
-  // mean of the batch divided by the number of batches.
+  // The sum of the weights of the seeds of all batches of the step. If it is not set, the loss is
+  // the mean over the batch, divided by `batches`.
   std::optional<double> weight = std::nullopt;
   int64_t batches = 1;  // batches of the step
 };
 
 class BatchInputs {
  public:
-  // Computes the degrees in the whole graph, of which all blocks read rows.
+  // Computes the degrees of all vertices in the whole graph. The leaves of a batch hold rows of
+  // them.
   explicit BatchInputs(const RunData& run);
 
   // Returns the values of the leaves of `dfg` on the blocks of the sample: all leaves but features,
   // parameters, and the values that one stage hands to the next (split.h).
   std::vector<LeafValue> gather(const Dfg& dfg, const Sample& sample, const LossTotal& total = {}) const;
-  // Returns what the labelled training vertices among these weigh in the loss together.
+  // Returns the sum of the weights in the loss of those of `vertices` that are labelled training
+  // vertices.
   double weight_of(std::span<const NodeId> vertices) const;
   int64_t bytes() const;
 
-  // Returns the tables of several kinds of vertices; null if all vertices read one table.
+  // Returns the tables of rows, one for each kind of vertices; null if all vertices read one table.
   KindTables* kinds() const { return kinds_.get(); }
   // Returns the blocks of a sample, with its vertices by their kinds if there are several.
   Blocks blocks(const Sample& sample) const;

@@ -23,10 +23,11 @@ namespace {
 
 constexpr const char* kFewer = "use a smaller --batch-size, --prefetch or --fanout";
 
-// Smaller blocks than this may stay with the allocator when they are given back.
+// A piece of memory of fewer bytes than this may stay with the allocator after it is freed.
 constexpr int64_t kKeptByAllocator = int64_t{32} << 20;
 
-// The arrays of blocks are sent in pieces of this size.
+// The arrays of a batch are sent to a GPU in blocks of memory of at least this many bytes
+// (PinnedPool).
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
 
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
@@ -40,8 +41,8 @@ int64_t forms_bytes(const Graph& block) {
 
 }  // namespace
 
-// Counts the trial batches, and one whose seeds have the most neighbours. Later batches are hardly
-// larger.
+// Counts the memory of the trial batches, and of a batch whose seeds are the training vertices with
+// the most in-edges. The batches of the run are hardly larger.
 void BatchSession::count_batches(const std::vector<Sample>& trials) {
   for (const Sample& sample : trials) count_batch(sample);
   if (sampler_->draws_seeds()) return;
@@ -72,8 +73,9 @@ void BatchSession::count_batch(const Sample& sample) {
   largest_.forms = std::max(largest_.forms, forms + rows * 8);
 }
 
-// Returns the bytes that the memory of the rows sent with each batch takes; 0 if no rows are sent.
-// The loader asks for an eighth more than the rows need, and the memory has a quarter to spare.
+// Returns the bytes of memory for the rows that are sent to a GPU with each batch; 0 if no rows are
+// sent. The memory is up to half larger than the rows: the loader asks for an eighth more than they
+// need, and the sink allocates a quarter more than the loader asks for.
 int64_t BatchSession::sent_bytes() const {
   if (!placed_ || placed_->tiers.link) return 0;
   const int64_t rows = most_sent_ * placed_->tiers.format.stride();
@@ -91,9 +93,11 @@ int64_t BatchSession::drawing_bytes(int ahead) const {
   return run_.dataset.graph.bytes() + ahead * (run_.dataset.num_nodes() * 4 + largest_.blocks);
 }
 
-// Returns the bytes that features may take of a GPU's free memory. Features may always take half of
-// it. They may take all that the bill leaves, if the batches and their graph have twice the room
-// that they need, because the choices that follow leave them only a part of what is free.
+// Returns the bytes of a GPU's memory that features may take: --feature-budget if it is given, and
+// 0 with --features-on host. Without these options, features may take half of the `free` bytes.
+// They may take more if that leaves twice what batches need and four times what drawing them on the
+// GPU needs, because choose_prefetch() gives batches only half of the memory that is then free, and
+// RunDevice::draw_batches() takes at most a quarter of it, unless --sample-on device is given.
 int64_t BatchSession::feature_budget(int64_t free) const {
   const FeatureOptions& options = run_.config.features;
   if (!options.budget.empty()) return options.budget.front();
@@ -104,8 +108,8 @@ int64_t BatchSession::feature_budget(int64_t free) const {
   return std::max(free / 2, free - 2 * batches - 4 * drawing_bytes(ahead + 1) - others);
 }
 
-// Divides the budget of features that stay on disk. Batches differ, so the largest of those that
-// were counted is taken, and a quarter more.
+// Divides --host-budget between training and evaluation. Batches differ in size, so a quarter is
+// added to the rows of the largest batch that was counted.
 void BatchSession::use_disk(bool evaluates) {
   const int64_t rows = largest_.rows / std::max<int64_t>(1, feature_width() * 4);
   tier_->divide(std::min(rows + rows / 4, run_.dataset.num_nodes()), evaluates);
@@ -154,7 +158,7 @@ void BatchSession::place_features() {
 }
 
 // Returns the bytes of features that may be page-locked: what the bill leaves on the host, but no
-// more than half of the free memory.
+// more than half of the free memory, divided equally among the ranks that share the memory.
 int64_t BatchSession::room_to_lock() const {
   const int64_t left = host_bound(run_.config, true).bytes - run_.config.program_bytes - total_bytes(host_memory());
   return std::min(left, available_memory() / 2) / sharing_;
@@ -166,9 +170,10 @@ void BatchSession::choose_tiers(int64_t budget) {
       place_rows({run_, *sampler_, budget, room_to_lock(), gpu_label(gpu.name, gpu.multiprocessors)}));
   const FeatureTiers& tiers = placed_->tiers;
   store_ = make_store(device_->gpu(), *placed_, run_.dataset.features);
-  // If there is a disk tier, its note was added before.
+  // If there is a disk tier, use_disk() has already added its note.
   if (!tier_) run_.notes.push_back(tiers.text());
-  // A batch may miss all of its rows if the rows of the device change.
+  // If the rows in device memory change, a batch may find none of its rows there, so all of its
+  // rows are counted.
   for (const Array<NodeId>& vertices : counted_) {
     const auto sent = [&](NodeId v) {
       return store_->caches() || !store_->tiers() || (*store_->tiers())[v] == LoaderFeatures::kWanted;
@@ -197,8 +202,10 @@ std::vector<JudgedPlacement> BatchSession::judged_placements() const {
   return judge_methods(run_, *sampler_, placed_->tiers);
 }
 
-// Prepares more batches ahead than threads work on at the same time, because batches are taken in
-// order and differ in size. They may take half of the memory that is left.
+// Chooses how many batches are prepared ahead if --prefetch is not given. On the host, these are
+// the usual number, or as many as fit. On a GPU, they are up to twice the usual number, because
+// batches are taken in order and differ in size. They may take half of the free device memory, and
+// the rows that are sent may take a quarter of the free host memory.
 void BatchSession::choose_prefetch() {
   int& ahead = run_.config.loader.in_flight;
   if (ahead >= 0) return;
@@ -214,7 +221,9 @@ void BatchSession::choose_prefetch() {
   ahead = static_cast<int>(std::clamp<int64_t>(std::min(most, pinned), 1, ahead));
 }
 
-// --deterministic must not depend on how much memory this machine has.
+// Makes evaluation run on the whole graph if the features lie where the device computes and there
+// is room; otherwise it runs layer by layer. With --deterministic it always runs layer by layer,
+// because the choice depends on how much memory this machine has.
 void BatchSession::choose_evaluation(bool embeddings) {
   const KindTables* kinds = inputs_->kinds();
   const bool all_f32 = kinds != nullptr ? kinds->all_f32() : !is_narrow_float(features().dtype());
@@ -222,7 +231,8 @@ void BatchSession::choose_evaluation(bool embeddings) {
   const bool whole_rows = device_->on_host() ? all_f32 : on_device;
   if (tier_ || run_.config.deterministic || !whole_rows) return;
   const int64_t room = memory_limit() - total_bytes(memory());
-  // The views of the graph, the values of two layers, and as much again for work and constants.
+  // This rough check comes before planning. It counts the views of the graph, the values of two
+  // layers, and as many bytes again for work and constants.
   if (forms_bytes(run_.dataset.graph) + 2 * inference_->bytes() > room) return;
   auto whole = std::make_unique<WholeInference>(run_, *learner_, *device_, embeddings);
   auto scorer = device_->make_scorer(run_);
@@ -231,7 +241,7 @@ void BatchSession::choose_evaluation(bool embeddings) {
   scorer_ = std::move(scorer);
 }
 
-// Returns the bytes that a look-ahead of so many batches takes on the host: samples, tables of
+// Returns the bytes that a look-ahead of `window` batches takes on the host: samples, tables of
 // planning, the orders of batches and the tables of the samplers that draw ahead.
 int64_t BatchSession::cache_bytes(int64_t window) const {
   const int64_t rows = run_.dataset.num_nodes(), batch_rows = largest_.ids / static_cast<int64_t>(sizeof(NodeId));
@@ -242,8 +252,9 @@ int64_t BatchSession::cache_bytes(int64_t window) const {
          drawers * rows * 8 + 2 * ids * static_cast<int64_t>(sizeof(NodeId));
 }
 
-// Chooses how many batches are drawn ahead. The window may take a quarter of the memory that is
-// left on the host. It changes how many rows are read from the host, but no result.
+// Chooses how many batches a look-ahead draws ahead (its window). They may take a quarter of the
+// memory that is left on the host. Their number changes how many rows are read from the host, but
+// no result.
 void BatchSession::look_ahead() {
   const std::string& asked = run_.config.features.cache;
   if (asked == "static") return;
@@ -331,7 +342,8 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
                      learner_->track_bytes() + track_gradients()});
   if (host_share_) items.push_back({"batches of the host (weights, gradients, arena, features)", shared_bytes()});
   if (!device_->on_host()) {
-    // Rows of several kinds that the host gathers are copied to page-locked memory.
+    // Rows of several kinds that the host gathers are copied to page-locked memory, so they exist
+    // twice.
     const bool gathers = inputs_->kinds() != nullptr && !inputs_->kinds()->resident();
     items.push_back(
         {fmt::format("{} batches (blocks, rows to send)", batches),
@@ -347,7 +359,8 @@ std::vector<MemoryItem> BatchSession::host_memory() const {
     if (draws_together_) items.push_back({"tables for drawing samples", num_threads() * run_.dataset.num_nodes() * 8});
     if (near_) items.push_back({"nodes that each hop prefers", run_.dataset.num_nodes() * sampler_->layers()});
   } else {
-    // The rows of a batch have an eighth to spare. Its arrays exist twice while they are drawn.
+    // The memory for the rows of a batch is an eighth larger than the rows. The arrays of a batch
+    // exist twice while they are drawn.
     const int64_t rows = std::min(largest_.rows + largest_.rows / 4, inputs_->all_row_bytes());
     const int64_t arrays = 2 * largest_.blocks + largest_.forms;
     // One buffer more is counted, because a buffer that grows may leave its old memory with the
@@ -371,9 +384,10 @@ int64_t BatchSession::data_bytes() const {
 }
 
 int64_t BatchSession::memory_limit() const {
-  // The bill counts what the run holds already, so all that was free at first may be taken.
+  // The bill includes what the run holds already, so it is compared with all bytes that were free
+  // when the device was opened.
   const int64_t limit = device_->memory_limit(run_.config, device_->free_at_start());
-  // Ranks in host memory share the data.
+  // Ranks that compute in host memory share the data, so only the rest is divided among them.
   const int64_t data = device_->on_host() ? data_bytes() : 0;
   return data + (limit - data) / sharing_;
 }

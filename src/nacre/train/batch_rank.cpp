@@ -15,9 +15,11 @@ namespace {
 // step 0 also loads kernels.
 constexpr int64_t kMeasuredEvery = 8;
 constexpr int64_t kFirstMeasured = 1;
-// Batches that are computed to measure a rank. The first one also loads kernels.
+// Number of batches that time_batches() computes. The first one is not counted, because it also
+// loads kernels.
 constexpr int64_t kTimedBatches = 4;
-// Batches that are computed to measure a rank belong to this epoch, which never comes.
+// Batches that are computed to measure a rank belong to the epoch of this number, which no run
+// reaches.
 constexpr int64_t kTimedEpoch = -2;
 
 BatchRankParts parts_of(const RankSetup& setup, const std::vector<int64_t>& counts) {
@@ -27,8 +29,8 @@ BatchRankParts parts_of(const RankSetup& setup, const std::vector<int64_t>& coun
   return parts;
 }
 
-// A rank other than 0 does not evaluate. It plans by itself if its device is of another kind than
-// that of rank 0, whose plan a run folder keeps.
+// Returns what the session of a rank needs. Only rank 0 evaluates. A run folder keeps the plan of
+// rank 0, so a resumed rank whose device is of another kind (host or GPU) makes a plan by itself.
 SessionNeeds needs_of(const RankSetup& setup) {
   SessionNeeds needs = setup.needs;
   const std::vector<char> on_host = all_numbers<char>(setup.control, setup.device->on_host() ? 1 : 0);
@@ -65,7 +67,7 @@ void BatchRank::compute_up_to(int64_t end) {
   const int64_t first = session_->batches_before(next_), last = session_->batches_before(end);
   if (first == last) return backend.clear(all.data, bytes);
   for (int64_t i = first; i < last; ++i) {
-    // Random numbers are those that the batch has on one device.
+    // The batch gets the same random numbers as in a run on one device.
     const int64_t turn = epoch_ * session_->batches_per_epoch() + session_->part().number(i);
     session_->compute_next(turn, [&](const void* loss) {
       backend.copy(all.data + all.count - 1, loss, 4);

@@ -13,31 +13,34 @@ namespace nacre {
 
 class BatchRank {
  public:
-  // `counts` has the batches of each rank in a step. Only rank 0 evaluates.
+  // `counts` has the number of batches that each rank computes in a step. Only rank 0 evaluates.
   BatchRank(const RankSetup& setup, const std::vector<int64_t>& counts);
 
   BatchSession& session() { return *session_; }
   const BatchSession& session() const { return *session_; }
 
-  // Each of the following functions waits for the other ranks.
+  // All ranks must call the following functions in the same order, because most of them wait for
+  // the other ranks.
   void start();
   // Begins an epoch at batch `first`. The run has `epochs` epochs.
   void begin_epoch(int64_t epoch, int64_t first, int64_t epochs);
   // Runs the next step of the epoch.
   void step(double lr);
-  // Replaces this rank's weights, or also its optimiser state, by those of rank 0.
+  // share_weights() replaces this rank's weights by those of rank 0. share_state() also replaces
+  // its optimiser state.
   void share_weights();
   void share_state();
   // Returns the seconds that each rank took for a batch: the fastest of a few that all ranks
-  // compute at the same time. The weights stay as they are. An epoch must begin afterwards.
+  // compute at the same time. The weights stay as they are. begin_epoch() must be called before the
+  // next step.
   std::vector<double> time_batches();
-  // Gives the ranks other numbers of batches.
+  // Sets how many batches each rank computes in a step, from the next epoch on.
   void take_counts(const std::vector<int64_t>& counts);
   std::vector<RankFigures> figures() const;
   std::vector<RankTimes> all_times() const;
 
  private:
-  // Computes own batches up to batch `end` of the epoch, and adds up their gradients.
+  // Computes the batches of this rank up to batch `end` of the epoch, and adds up their gradients.
   void compute_up_to(int64_t end);
   void run_step(double lr);
   int rank() const { return control_.rank(); }

@@ -92,8 +92,8 @@ void follow_schedule(RunConfig& config) {
   if (schedule == nullptr) return;
   if (schedule->sample_on != nullptr) config.sample_on = schedule->sample_on;
   if (schedule->features_on != nullptr) config.features_on = schedule->features_on;
-  // If nodes have several kinds or features stay on disk, rows are always copied, so --host-rows
-  // has no choice.
+  // If nodes have several kinds or features stay on disk, the host always copies rows, so
+  // --host-rows keeps its own value.
   const bool one_way = !config.model.kinds.empty() || config.host_budget > 0;
   if (schedule->host_rows != nullptr && !one_way) config.features.host_rows = schedule->host_rows;
   if (schedule->one_by_one) config.loader.in_flight = 0;

@@ -12,20 +12,20 @@ namespace nacre {
 // The largest number of epochs whose batches are sampled together with --schedule in-turn.
 inline constexpr int64_t kGroupEpochs = 4;
 
-// Throws a UserError that says what to do if no run follows the schedule of `config`, or none on
-// such a device or with these settings.
+// Throws a UserError that says what to do instead if a run with these settings cannot follow the
+// schedule of `config` on a GPU (if `gpu`) or on the host.
 void check_batch_schedule(const RunConfig& config, bool gpu);
-// Returns whether a run on such a device can follow the schedule of this name.
+// Returns whether a run on a GPU (if `gpu`) or on the host can follow the schedule of this name.
 bool can_follow(const std::string& name, bool gpu);
 
 // Returns whether the schedule of this name says for each batch where it is drawn and computed
 // (BatchPlaces).
 bool places_batches(const std::string& name);
 
-// Returns whether the schedule of `config` settles the option, which must then not be given beside
-// it.
+// Returns whether the schedule of `config` gives `option` its value. The user must then not give
+// the option as well.
 bool settles(const RunConfig& config, const std::string& option);
-// Sets the options that the schedule settles.
+// Gives the options for which settles() is true the values of the schedule of `config`.
 void follow_schedule(RunConfig& config);
 
 }  // namespace nacre

@@ -15,7 +15,8 @@
 namespace nacre {
 namespace {
 
-// Times the operations of batches that the host itself computes, in a session without the GPU.
+// Returns the times of the operations of batches that the host itself computes, measured in a
+// second session, which does not use the GPU.
 OperationTimes time_host(const BatchSession& session, double seconds) {
   RunConfig config = settings_beside(session.config());
   config.device = kHostName;

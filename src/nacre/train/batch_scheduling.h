@@ -13,14 +13,15 @@
 
 namespace nacre {
 
-// A schedule is made of this many batches. The batches of an epoch are alike, so a schedule of more
-// batches would only repeat itself.
+// Schedules are made for this many batches. The batches of an epoch are alike, so a schedule for
+// more batches would only repeat itself.
 inline constexpr int64_t kScheduledBatches = 24;
-// If costs are not known, operations are measured for this many seconds to make a schedule.
+// If no costs are stored, known_costs() measures operations for this many seconds.
 inline constexpr double kShortMeasuring = 6;
 
-// Returns the settings of a plain session on the data of the session that has these settings: it
-// follows no schedule, and the features are already what --normalize-features asks for.
+// Returns the settings of a second session on the data of a session with the settings `config`. The
+// second session follows no schedule, has no staleness, and does not normalise features, because
+// the data already have the features that --normalize-features asks for.
 RunConfig settings_beside(RunConfig config);
 
 // The costs that learn_costs() has learned for one graph and model.
@@ -40,19 +41,22 @@ OperationCosts known_costs(BatchSession& session);
 // Returns the shapes of at most `count` batches that are drawn as the run draws its batches.
 std::vector<BatchShape> run_shapes(const BatchSession& session, int64_t count);
 
-// Returns the EPG of the batches of a run with the session's plan, in which every layer has the
-// order that it has there.
+// Returns the EPG of the batches of a run with the session's plan. Every layer keeps the order of
+// its operations that the plan has.
 ExecutionPlanGraph run_graph(const BatchSession& session, const OperationCosts& costs, int staleness);
 
-// Returns the places of the batches in a schedule of an EPG.
+// Returns where a schedule of the EPG `graph` draws and computes each batch, with the predicted
+// seconds of a batch.
 BatchPlaces places_of(const ExecutionPlanGraph& graph, const NamedSchedule& schedule, const LowerBound& bound);
 
-// The schedules of a run's batches that runs can follow, and the bound of their times.
+// The EPG of a run's batches, and the schedules of it that runs can follow, with the bound of their
+// times.
 struct RunSchedules {
   ExecutionPlanGraph graph;
   ScheduleComparison comparison;
 };
-// Makes them for a session that follows no schedule.
+// Returns the schedules of the batches of `session`, which must itself follow no schedule. If the
+// costs of operations are not known, measures them first.
 RunSchedules find_schedules(BatchSession& session, int staleness);
 
 // Returns where a run with the session's settings draws and computes its batches if it follows the

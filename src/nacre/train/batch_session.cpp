@@ -28,7 +28,8 @@ namespace {
 
 constexpr int kTrialBatches = 5;
 constexpr int64_t kMostSeeds = std::numeric_limits<int32_t>::max();
-// The trial batches that plans are made on belong to this epoch, which never comes.
+// The trial batches that plans are made on belong to the epoch of this number, which no run
+// reaches.
 constexpr uint64_t kTrialEpoch = ~uint64_t{0};
 
 Sampling sampling_of(const SampleOptions& o, bool near) {
@@ -45,8 +46,8 @@ int message_steps(const ModelOptions& options) {
   return dfg[dfg.find_output("logits")].type.space.layer;
 }
 
-// The self loops that a model adds to a typed graph are one more type. Users give no number for
-// this type, so all of its edges are taken.
+// Adds a number to the fan-outs by type for the self loops that a model adds to a typed graph.
+// These loops are one more edge type, for which users give no number, so all of them are taken.
 void take_added_loops(const RunConfig& config, const Graph& graph, SampleOptions& o) {
   if (!graph.typed() || !model_info(config.model.model).needs_self_loops) return;
   for (std::vector<int>& hop : o.type_fanout) {
@@ -56,7 +57,7 @@ void take_added_loops(const RunConfig& config, const Graph& graph, SampleOptions
 
 int tracks_of(const RunConfig& config) { return config.staleness > 0 ? config.staleness + 1 : 0; }
 
-// Returns the parts of a session that computes all batches.
+// Returns what the session of a run on one device is made from. That session computes all batches.
 BatchRankParts only_rank(RunData run) {
   auto views = std::make_shared<GraphViews>();
   std::shared_ptr<const RunDevice> device = open_device(run.config, views);
@@ -106,7 +107,8 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
   options.embeddings = needs.embeddings;
   options.loss = "none";
   const Dfg forward = build_model(options);
-  // On the whole graph, learned rows are those of all vertices.
+  // Parameters are sized by a DFG of the whole graph, in which learned rows are those of all
+  // vertices, not those of a batch.
   options.sampling = Sampling::none;
   const Dfg all_rows = build_model(options);
   const Blocks whole = Blocks::full(run_.dataset.graph, 1);
@@ -150,7 +152,8 @@ BatchSession::BatchSession(double start, BatchRankParts parts, const SessionNeed
 
 BatchSession::~BatchSession() = default;
 
-// An epoch begins with the current weights, because its end waits for all updates.
+// Throws UserError if the run cannot have the --staleness that was asked for. It must be less than
+// the number of batches of an epoch, because the end of an epoch waits for all updates.
 void BatchSession::check_staleness() {
   const int asked = run_.config.staleness;
   if (asked == 0) return;
@@ -192,7 +195,8 @@ void BatchSession::make_sampler() {
   sampler_ = std::make_unique<Sampler>(run_.dataset.graph, o);
 }
 
-// The model reads only the batch's own vertices, so they are drawn from a graph without edges.
+// Makes the sampler for a model that reads only the batch's own vertices. Its batches are drawn
+// from a graph without edges.
 void BatchSession::sample_no_neighbours() {
   const SampleOptions& asked = run_.config.sampling;
   if (!asked.fanout.empty() || !asked.type_fanout.empty()) {
@@ -303,7 +307,7 @@ void BatchSession::make_plans(const SessionNeeds& needs) {
   for (size_t i = 0; i < trials.size(); ++i)
     blocks.push_back({inputs_->blocks(trials[i]), [&bind_trial, i](Executor& e) { bind_trial(e, i); }});
   PlanRequest request = plan_request(run_.config, run_.config.epochs * batches_per_epoch(), needs.resumed_plan);
-  // Ranks would disturb each other if they timed kernels.
+  // Ranks would disturb each other if they timed kernels, so their plans are made by rules.
   if (run_.config.ranks.several() && request.plan == "auto") request.deterministic = true;
   planning_ = plan_batches(dfg_, blocks, device_->backend(), request);
   trial_memory_.clear();
@@ -344,14 +348,16 @@ void BatchSession::begin() {
 void BatchSession::bind_gradients() {
   const int64_t bytes = gradients().count * 4 + track_gradients();
   gradient_memory_ = device_->backend()->allocate(bytes);
-  // No step writes the gradients of parameters that have none, but ranks add them up.
+  // No step writes the gradients of parameters for which the plan computes none, but ranks add up
+  // all gradients, so all of them are cleared.
   device_->backend()->clear(gradient_memory_.get(), bytes);
   std::vector<const float*> gradients;
   for (const Parameter& p : learner_->list()) {
     float* gradient = static_cast<float*>(gradient_memory_.get()) + p.offset;
     const bool has = runner_->plan().dfg.find_output("grad:" + p.name) >= 0;
     if (&p == learned_) {
-      // The rows of a batch and their gradient are at another place for every batch.
+      // Learned rows are not bound here, because a batch reads its rows, and writes their gradient,
+      // at another place than the batches before it.
       learned_gradient_ = gradient;
     } else if (KindTable* table = inputs_->kinds() != nullptr ? inputs_->kinds()->learned(p) : nullptr;
                table != nullptr) {
@@ -389,15 +395,15 @@ GradientMemory BatchSession::gradient_memory() const {
   return {static_cast<char*>(gradient_memory_.get()), learner_->parameter_bytes()};
 }
 
-// Returns the bytes of the gradients of all tracks. If only a device computes batches, they compute
-// one after another and share their gradients.
+// Returns the bytes of the gradients of all tracks. If only a GPU computes batches, they are 0,
+// because it computes one batch after another and all of them write the same gradients.
 int64_t BatchSession::track_gradients() const {
   return device_->on_host() || host_share_ ? learner_->track_bytes() : 0;
 }
 
-// Returns the features that the loader looks up. Rows without columns are not looked up: learned
-// rows change with every step and are looked up when it is the batch's turn, a device looks up rows
-// that it reads where they lie, and rows of several kinds are gathered when a batch is prepared.
+// Returns the features that the loader looks up; a table without columns if it looks up none. The
+// loader does not look up learned rows, which change with every step, nor rows that a device reads
+// where they lie, nor rows of several kinds, which are gathered when a batch is prepared.
 LoaderFeatures BatchSession::loaded_features() const {
   const bool one_table = learned_ == nullptr && inputs_->kinds() == nullptr;
   const bool looks_up = one_table && (device_->on_host() || (store_ && store_->gathers()));

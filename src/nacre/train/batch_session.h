@@ -36,9 +36,9 @@ class NearSampling;
 struct PlacedFeatures;
 class StaleSteps;
 
-// What the session of one rank is made from, if several ranks compute the batches of each step.
+// What the session of one rank is made from. A run on one device has only one rank.
 struct BatchRankParts {
-  // Shares the memory of the data with other ranks. Its settings are those of the rank.
+  // The data and the settings of this rank. Ranks of one process share the memory of the data.
   RunData run;
   std::shared_ptr<GraphViews> views;
   std::shared_ptr<const RunDevice> device;
@@ -78,9 +78,10 @@ class BatchSession : public VertexModel {
   const Plan& plan() const override { return runner_ ? runner_->plan() : planning_.plan; }
   std::string fingerprint() const override { return run_.fingerprint(); }
 
-  // Returns the bill. Batches differ in size, so it counts the largest of those that were sampled
-  // for planning, and a quarter more. With a GPU this is the GPU's memory; host_memory() is counted
-  // separately.
+  // Returns the items of the bill for the memory in which the session computes, that of the host or
+  // of a GPU. Batches differ in size, so the items count the largest of the batches that were
+  // sampled for planning, and a quarter more. host_memory() returns the items for the host, also if
+  // the session computes on a GPU.
   std::vector<MemoryItem> memory() const override;
   std::vector<MemoryItem> host_memory() const;
   HostMemory host() const override;
@@ -144,28 +145,30 @@ class BatchSession : public VertexModel {
   // Returns the batches whose rows the device caches with a look-ahead; null if it does not.
   const CachedBatches* cache() const { return cache_.get(); }
   // Returns what the first `most` batches of an epoch would read with the look-ahead, and what they
-  // would read if the first rows stayed. cache() must not be null.
+  // would read if the rows that are in device memory at first stayed there. cache() must not be
+  // null.
   CacheForecast forecast_cache(int64_t most) const;
   // Returns the features that stay on disk; null if they are in memory.
   const DiskTier* disk() const { return tier_.get(); }
   std::string take_disk_reads() override;
-  // Returns the times of the steps so far; waits for them.
+  // Returns the times of the steps so far. Waits until these steps are over.
   StepTimes step_times();
   // Returns how busy each resource was. The figures mean something only if the run computes on a
   // GPU and one loader has loaded all batches from the first step on.
   ResourceUse resource_use();
-  // Returns where batches were drawn and computed so far. On the host alone, all are batches of the
-  // device of the run.
+  // Returns where batches were drawn and computed so far. If the run has only the host, all batches
+  // count as batches of the device of the run.
   ScheduleReport schedule_report() const;
-  // From the next epoch on, batches are loaded with these options.
+  // Sets the options with which batches are loaded from the next epoch on.
   void load_with(const LoaderOptions& options);
-  // Returns `count` batches with a key of their own; they are the same every time.
+  // Returns at most `count` sampled batches, which belong to no epoch of the run. Every call
+  // returns the same batches.
   std::vector<Sample> trial_batches(int count) const;
   Blocks blocks(const Sample& sample) const { return inputs_->blocks(sample); }
   // Returns the model with its gradient, before planning.
   const Dfg& dfg() const { return dfg_; }
-  // Return and bind the leaves of an executor of any plan of this model for `sample`; the values
-  // must stay alive while the executor runs.
+  // leaves() returns the values of the leaves of any plan of this model for `sample`. bind() binds
+  // the leaves of an executor to such values, which must stay alive while the executor runs.
   std::vector<LeafValue> leaves(const Dfg& dfg, const Sample& sample) const;
   void bind(Executor& executor, const std::vector<LeafValue>& values);
 
@@ -176,11 +179,11 @@ class BatchSession : public VertexModel {
   void make_plans(const SessionNeeds& needs);
   Sample short_batch() const;
   void* parameter_place(const std::string& name);
-  // Return the features of all vertices on the host (given or learned), the name of the leaf that
-  // holds a batch's rows of them, and their width.
+  // Returns the features of all vertices on the host, given or learned.
   Tensor features() const;
   // Returns the feature rows of these vertices.
   Tensor rows_of(std::span<const NodeId> ids) const;
+  // Return the name of the leaf that holds the feature rows of a batch, and the width of a row.
   std::string features_leaf() const { return learned_ != nullptr ? learned_->name : "x"; }
   int64_t feature_width() const { return run_.config.model.in_dim; }
   void bind_gradients();
@@ -188,7 +191,7 @@ class BatchSession : public VertexModel {
   GradientMemory gradient_memory() const;
   Batch take_batch();
   void compute(Batch& batch, int64_t step, PreparedBatch::Finish finish);
-  // defined in placed_session.cpp
+  // The next seven functions are defined in placed_session.cpp.
   void choose_places();
   void share_with_host(const Dfg& all_rows, const Blocks& whole);
   int64_t shared_bytes() const;
@@ -196,7 +199,7 @@ class BatchSession : public VertexModel {
   void sample_on_device();
   void choose_group();
   LoaderOptions loading_options() const;
-  // defined in batch_memory.cpp
+  // Most of the next functions are defined in batch_memory.cpp.
   void count_batches(const std::vector<Sample>& trials);
   void count_batch(const Sample& sample);
   int64_t batch_bytes() const;
@@ -272,7 +275,7 @@ class BatchSession : public VertexModel {
   PlanAnswer planning_;
   double plan_seconds_ = 0;
   StepTimes step_times_;
-  // Gives the batches of another order to the sampler of the device; empty if the host draws.
+  // Makes the device draw the batches of another order; empty if only the host draws.
   std::function<void(const BatchOrder&)> reorder_drawing_;
   bool draws_together_ = false;  // whether the host draws beside the device
   int64_t expected_epochs_ = 0;

@@ -28,9 +28,10 @@ ResourceUse BatchSession::resource_use() {
   return nacre::resource_use(step_times(), times, num_threads(), store_ && store_->rows_on_host() > 0);
 }
 
-// The computer counts all rows of a disk tier as rows of the host. The tier knows how many of them
-// it has read, but also counts batches that no step has taken yet. So at most as many rows count as
-// read from disk as steps have taken.
+// Returns the rows that steps have read from each tier, without those in `told`. The computer
+// counts all rows of a disk tier as rows of the host. The tier knows how many rows it has read, but
+// also counts batches that no step has taken yet. So at most as many rows count as read from disk
+// as steps have taken.
 RowReads BatchSession::rows_read_since(const RowReads& told) const {
   RowReads reads = (computer_ ? computer_->rows_read() : RowReads{}) - told;
   if (!tier_) return reads;

@@ -22,19 +22,21 @@ constexpr int64_t kMiB = 1 << 20;
 // allocators keep.
 constexpr int64_t kProgram = 56 * kMiB;
 constexpr int64_t kPerThread = kMiB;
-// Counts pages of the files of the program and its libraries, which held_memory() leaves out.
+// Bytes of the pages of the files of the program and its libraries, which held_memory() leaves out.
 constexpr int64_t kProgramFiles = 12 * kMiB;
-// Parameters of fewer bytes are not refused by themselves; the bill counts them later.
+// require_parameters() never refuses parameters that take fewer bytes than this, with all that
+// training keeps of them. The bill counts them later.
 constexpr double kManyParameterBytes = 64.0 * kMiB;
 
 std::string size_of(double bytes) { return human_bytes(bytes); }
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 // Returns the bytes that the process would hold after another allocation. Mapped files count as if
-// they were read, unless the run is embedded: then they need not be files of the run.
+// they were read, unless the run is embedded, because the program around it may have mapped files
+// that the run does not read.
 int64_t held_with(const RunConfig& config, int64_t bytes) {
   if (config.embedded) return held_memory() + kProgram / 2 + bytes;
-  // The program grows a little while it prepares. bill_of() allows for this growth, too.
+  // The program grows a little while it prepares, so kProgram / 2 is added, as in bill_of().
   const int64_t unread = std::max<int64_t>(0, unread_file_bytes() - config.disk_bytes);
   return resident_memory() + unread + kProgram / 2 + bytes;
 }
@@ -167,8 +169,9 @@ Bill bill_of(const HostMemory& session, const Bill& before, int64_t mapped) {
   bill.remedy = session.remedy;
   const int64_t held = held_memory();
   const int64_t measured = peak_memory();
-  // Memory that the figures of the session do not name: plans, tables, freed memory that the
-  // allocator keeps, and pages of a mapped file whose contents were made anew.
+  // The item of the program also counts memory that the figures of the session do not name: plans,
+  // tables, freed memory that the allocator keeps, and pages of a mapped file whose contents were
+  // made anew.
   const int64_t known = session.held - mapped;
   int64_t program = program_bytes() + (session.gpu ? kGpuLibraries : 0);
   program = std::max(program, std::max<int64_t>(0, held - known) + kProgramFiles + kProgram / 2);

@@ -39,15 +39,16 @@ struct MemoryBound {
   int64_t bytes = 0;
   std::string by;  // "--memory-limit", "free memory", "the control group", …
 };
-// Returns the bound of the host. If a run computes on a device, --memory-limit is that of the
-// device.
+// Returns the bound of host memory. If the run computes on a GPU (`on_gpu`), --memory-limit is a
+// limit of the GPU's memory and does not count here.
 MemoryBound host_bound(const RunConfig& config, bool on_gpu);
 // Throws UserError, which names the phase and its largest part, if the bill is larger than the
 // bound.
 void require_fit(const Bill& bill, const MemoryBound& bound);
 
-// Returns what plans may take: --memory-limit without the program and what is already held; 0 if
-// there is no such limit.
+// Returns the bytes that plans may take. On the host, these are --memory-limit without the memory
+// of the program or what is already held, whichever is more. On a GPU, they are --memory-limit.
+// Returns 0 if there is no such limit.
 int64_t room_for_plans(const RunConfig& config);
 
 // Returns the bytes of the program, its libraries and its threads.
@@ -59,20 +60,21 @@ struct RunPurpose {
   // The bytes of weights and optimiser state that are read when the session is ready.
   int64_t loaded = 0;
   // Whether the run is part of a program that did other things before, such as a Python program.
-  // What the process holds before the run then counts as the program, and its peak tells nothing.
+  // What the process holds before the run then counts as the program, and the peak of its memory
+  // says nothing about the run.
   bool embedded = false;
   bool data_in_memory = false;  // whether the data were read or made before the run
 };
 
-// Returns what is certain before anything is read: reading, preparing, and training without the
-// values of a step. Allocates nothing.
+// Returns the part of the bill that is certain before anything is read; it leaves out the values of
+// a step. Allocates nothing.
 Bill bill_before_reading(const RunConfig& config, const DataSizes& sizes, const RunPurpose& purpose);
 
-// Returns the same for a GPU's memory: what every plan of the model holds there. Empty if the sizes
-// are not enough to know the model.
+// Returns what every plan of the model holds in a GPU's memory, as far as it is certain before
+// anything is read. Returns nothing if the sizes are not enough to know the model.
 std::vector<MemoryItem> device_before_reading(const RunConfig& config, const DataSizes& sizes, bool trains);
-// Throws UserError if that is more than the run's GPU has free, or than --memory-limit. Does
-// nothing on the host.
+// Throws UserError if device_before_reading() counts more than the run's GPU has free, or than
+// --memory-limit. Does nothing on the host.
 void require_device(const RunConfig& config, const DataSizes& sizes, bool trains);
 
 // Returns the options of the model that would be built for data of these sizes, with defaults

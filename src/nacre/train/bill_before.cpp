@@ -1,4 +1,4 @@
-// The bill before anything is read.
+// Functions that make the bill before anything is read.
 #include <algorithm>
 #include <utility>
 
@@ -12,14 +12,16 @@
 namespace nacre {
 namespace {
 
-// Returns the counts of the graph as the model needs it.
+// Returns the counts of the graph after the run has added the edge types and self loops that the
+// model needs.
 GraphCounts prepared(const ModelInfo& model, GraphCounts graph) {
   if (model.needs_types) graph.typed = true;
   if (model.needs_self_loops) graph.edges += graph.nodes;
   return graph;
 }
 
-// With --features learned, every node has a row among the parameters.
+// Returns whether every node has a learned row among the parameters: with --features learned,
+// unless nodes have several kinds.
 bool learns_rows(const RunConfig& config, const DataSizes& sizes) {
   return config.load.features_file == "learned" && !sizes.heterogeneous;
 }
@@ -45,9 +47,9 @@ double bytes_of_parameters(const RunConfig& config, const DataSizes& sizes) {
   return parameter_bytes(build_model(options), sizes.graph.nodes, options.num_edge_types);
 }
 
-// Returns the bytes on the host that evaluation takes at least. A run with mini-batches computes
-// all nodes layer by layer and holds the values of the last two layers. Only a GPU with room for
-// these values, the features and the edges can take them instead.
+// Returns the bytes on the host that evaluation takes at least; 0 if it may take none. A run with
+// mini-batches computes all nodes layer by layer and holds the values of the last two layers. They
+// take no memory of the host if a GPU has room for them, the features and the edges.
 int64_t bytes_of_evaluation(const RunConfig& config, const DataSizes& sizes) {
   if (config.mode != "minibatch" || sizes.users_and_items || !knows_parameters(config, sizes)) return 0;
   const ModelOptions& model = config.model;
@@ -73,8 +75,8 @@ ModelOptions model_for(const RunConfig& config, const DataSizes& sizes) {
   }
   options.out_dim = std::max<int64_t>(2, sizes.classes);
   options.num_edge_types = sizes.graph.typed ? sizes.edge_types : model.needs_types ? config.relations : 0;
-  // Files do not always tell the number of edge types. Too many bases are refused once the graph is
-  // read.
+  // Files do not always tell the number of edge types, so at least as many types as bases are
+  // counted. Too many bases are refused once the graph is read.
   if (sizes.graph.typed && model.needs_types) options.num_edge_types = std::max(sizes.edge_types, options.num_bases);
   options.edge_weighted = sizes.graph.weighted && model.supports_edge_weight && !config.load.ignore_edge_weights;
   options.loss = sizes.multilabel ? "bce" : "cross_entropy";
@@ -134,7 +136,7 @@ std::vector<MemoryItem> device_before_reading(const RunConfig& config, const Dat
   if (!knows_parameters(config, sizes)) return {};
   std::vector<MemoryItem> items;
   const double bytes = bytes_of_parameters(config, sizes);
-  // The best weights so far are kept on the host.
+  // The best weights so far are kept on the host, so a GPU holds one copy less.
   const auto copies = static_cast<double>(trains ? parameter_copies(config, true) - 1 : 1);
   items.push_back(
       {"parameters and their gradients and moments", static_cast<int64_t>(std::min(kMostBytes, bytes * copies))});

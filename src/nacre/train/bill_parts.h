@@ -1,4 +1,4 @@
-// What the files that make up the bill share. Only these files include it.
+// Declarations that the files which count the bill share. Other files do not include this one.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ bool runs_on_gpu(const RunConfig& config);
 // Returns the bytes of the values of all parameters.
 double parameter_bytes(const Dfg& dfg, int64_t nodes, int64_t edge_types);
 // Returns how many arrays of the size of the parameters a run holds: values, moments, a moving
-// average, the best so far, gradients.
+// average, the best so far, gradients, and those of the tracks.
 int64_t parameter_copies(const RunConfig& config, bool training);
 
-// Throws UserError that says that `what` takes `need` bytes and that the bound allows less.
+// Throws a UserError that says that `need` bytes are needed for what the text `what` names, and
+// that `bound` allows fewer.
 [[noreturn]] void refuse_memory(const std::string& what, double need, const MemoryBound& bound,
                                 const std::string& remedy);
 

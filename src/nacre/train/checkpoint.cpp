@@ -27,8 +27,8 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 constexpr const char* kRunFiles[] = {"config.json", "plan.json", "metrics.jsonl", "model.safetensors"};
 
-// Returns the part of a flat block that belongs to a parameter, as a tensor that borrows the
-// memory.
+// Returns the values of a parameter in `flat`, an array of the values of all parameters, as a
+// tensor that borrows the memory.
 Tensor piece(const Parameter& p, float* flat) { return {DType::f32, p.shape, nullptr, flat + p.offset}; }
 
 NamedTensors pieces(const Parameters& parameters, const float* flat, const std::string& prefix, bool trained_only) {
@@ -44,7 +44,8 @@ void append(NamedTensors& to, NamedTensors from) {
   for (auto& entry : from) to.push_back(std::move(entry));
 }
 
-// Reads the file in pieces, because a checkpoint may be larger than the free memory.
+// Returns the checksum of a file. Reads the file in pieces, because a checkpoint may be larger than
+// the free memory.
 std::string file_checksum(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UserError(path, "cannot be read");
@@ -91,7 +92,7 @@ std::string folder_name(const TrainState& state) {
                           : fmt::format("epoch-{:06}.{:06}", state.epoch, state.batch);
 }
 
-// Returns the checkpoints, newest first.
+// Returns the checkpoint folders in `folder`, newest first.
 std::vector<EpochFolder> epoch_folders(const std::string& folder) {
   std::vector<EpochFolder> list;
   std::error_code error;
@@ -110,8 +111,8 @@ std::vector<EpochFolder> epoch_folders(const std::string& folder) {
   return list;
 }
 
-// Returns whether a file was left by a killed run: folders of unfinished checkpoints, and
-// NAME.tmp.PID of files that were being written.
+// Returns whether a file or folder of this name was left by a killed run: the folder of an
+// unfinished checkpoint, or NAME.tmp.PID of a file that was being written.
 bool is_leftover(const std::string& name) {
   if (name.starts_with(".tmp-epoch-")) return true;
   return std::any_of(std::begin(kRunFiles), std::end(kRunFiles),
@@ -136,8 +137,9 @@ void copy_into(const NamedTensors& from, const std::string& prefix, const Parame
   }
 }
 
-// Removes what interrupted runs left behind, and all but the newest `keep` checkpoints up to
-// `state`. Later checkpoints must be damaged, because the run would have continued from them.
+// Removes what interrupted runs left behind, the checkpoints later than `state`, and all but the
+// newest `keep` of the other checkpoints. A later checkpoint must be damaged, because otherwise the
+// run would have continued from it.
 void clean(const std::string& folder, const TrainState& state, int keep) {
   std::error_code error;
   int kept = 0;
@@ -152,7 +154,8 @@ void clean(const std::string& folder, const TrainState& state, int keep) {
   for (const fs::path& path : stale) fs::remove_all(path, error);
 }
 
-// Returns state.json as JSON, after checking it and the files beside it against their checksums.
+// Returns the state.json of a checkpoint as JSON. Throws UserError if state.json or a file beside
+// it does not match its checksum.
 json read_state(const fs::path& path) {
   const std::string file = (path / "state.json").string();
   json j = parse_json<json>(read_file(file), file);
@@ -213,7 +216,8 @@ TrainState parse_state(const json& j) {
   return s;
 }
 
-// Returns how many tracks a checkpoint holds. An epoch begins with the same weights on all tracks.
+// Returns the number of tracks whose weights a checkpoint holds. At the end of an epoch it is 0,
+// because the next epoch begins with the same weights on all tracks.
 int64_t stored_tracks(const TrainState& state, const OptimizerState& optimizer) {
   return state.batch > 0 && optimizer.tracks().defined() ? optimizer.tracks().rows() : 0;
 }
@@ -250,7 +254,7 @@ void save_checkpoint(const std::string& folder, const TrainState& state, const P
   const std::string name = folder_name(state);
   const fs::path target = fs::path(folder) / name;
   if (fs::exists(target, error)) {
-    if (is_whole(target)) {  // a resumed run comes to its own checkpoint again
+    if (is_whole(target)) {  // the run was resumed before this point and comes to it again
       clean(folder, state, keep);
       return;
     }
@@ -394,7 +398,8 @@ void save_weights(const std::string& path, const Parameters& parameters, const T
 
 void load_weights(const NamedTensors& weights, const std::string& where, Parameters& parameters) {
   for (const auto& [name, tensor] : weights) {
-    // If the model has a tensor of this name, copy_into() refuses its type below.
+    // Values that are not f32 are not tested here. If the model has a tensor of this name,
+    // copy_into() refuses its type below.
     if (tensor.dtype() != DType::f32) continue;
     const float* values = tensor.data<float>();
     if (!std::all_of(values, values + tensor.size(), [](float x) { return std::isfinite(x); }))

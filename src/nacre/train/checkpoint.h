@@ -25,13 +25,13 @@ namespace nacre {
 
 struct TrainState {
   int epoch = 0;        // number of epochs done
-  int64_t batch = 0;    // number of batches done in the epoch that follows them
-  double loss_sum = 0;  // sum of the losses of these batches
+  int64_t batch = 0;    // number of batches done in the unfinished epoch; 0 if there is none
+  double loss_sum = 0;  // sum of the losses of the batches of the unfinished epoch
   int64_t step = 0;     // number of training steps done
   uint64_t seed = 0;
   // The best validation score so far; -1 if there is none yet.
   double best_val = -1;
-  // The validation loss at the best epoch, if that decides.
+  // The validation loss at the best epoch; set only with --select loss.
   double best_loss = std::numeric_limits<double>::max();
   int best_epoch = -1;
   double best_test = -1;  // test score at the best epoch
@@ -51,8 +51,9 @@ struct TrainState {
   std::string unwritten_metrics;
 };
 
-// Writes a checkpoint, unless there is already a whole one of this point. Then removes all but the
-// newest `keep`, and what interrupted runs left behind. Throws RuntimeError if the disk refuses.
+// Writes a checkpoint of `state`, unless `folder` has an undamaged one of the same epoch and batch.
+// Then removes all but the newest `keep` checkpoints, and what interrupted runs left behind. Throws
+// RuntimeError if a file cannot be written.
 void save_checkpoint(const std::string& folder, const TrainState& state, const Parameters& parameters,
                      OptimizerState& optimizer, const Tensor& best, int keep);
 
@@ -77,8 +78,8 @@ void load_weights(const NamedTensors& weights, const std::string& where, Paramet
 
 // Returns the epoch-… folders in `folder`, newest first.
 std::vector<std::string> checkpoint_folders(const std::string& folder);
-// Returns state.json of such a folder, after checking it and the files beside it. Throws UserError
-// if one is damaged.
+// Returns the state.json of a checkpoint folder, after checking it and the files beside it. Throws
+// UserError if one of these files is damaged.
 std::string checkpoint_state(const std::string& checkpoint);
 
 }  // namespace nacre

@@ -26,7 +26,8 @@ bool all_finite(const ScoredNodes& s) {
   });
 }
 
-// Returns log Σ e^score of the row of each node; zeros if logits are ranked as they are.
+// Returns log Σ e^score of the row of each node, so that ranking() ranks by probabilities. Returns
+// zeros if nodes may have several classes, because logits are then ranked as they are.
 std::vector<double> row_norms(const ScoredNodes& s) {
   std::vector<double> norms(s.nodes.size(), 0);
   if (s.dataset.multilabel()) return norms;

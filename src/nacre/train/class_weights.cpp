@@ -34,8 +34,9 @@ std::vector<double> balanced(const Dataset& d) {
   return weights;
 }
 
-// For data whose nodes may have several classes: a class that few training nodes have weighs as
-// much as all the nodes without it. A class that all of them have, or none, weighs 1.
+// Returns balanced weights for data whose nodes may have several classes: the training nodes that
+// have a class weigh as much together as those that do not have it. A class that all training nodes
+// have, or none, weighs 1.
 std::vector<double> balanced_pairs(const Dataset& d) {
   std::vector<int64_t> with(d.num_classes, 0);
   for (const NodeId v : d.splits.train) {
@@ -51,7 +52,8 @@ std::vector<double> balanced_pairs(const Dataset& d) {
   return weights;
 }
 
-// Reads the numbers between commas, blanks and line ends.
+// Returns the numbers in `text` between commas, semicolons, blanks and line ends. Throws a
+// UserError that names `where` if something else is between them.
 std::vector<double> numbers(std::string_view text, const std::string& where) {
   constexpr std::string_view between = ", ;\t\r\n";
   std::vector<double> list;
@@ -90,8 +92,8 @@ std::vector<double> class_weights(std::string& text, const Dataset& d) {
                     fmt::format("gives {} weights, but there are {} classes", weights.size(), d.num_classes),
                     "give one for each class");
   }
-  // With several classes for a node, the pairs of a node and a class that it does not have always
-  // have a weight.
+  // If nodes may have several classes, the weights are not tested for zeros: the weight of a class
+  // counts only for nodes that have it, and other pairs of a node and a class weigh 1.
   const bool any = d.multilabel() || std::any_of(d.splits.train.begin(), d.splits.train.end(), [&](NodeId v) {
                      return d.labels[v] >= 0 && weights[d.labels[v]] > 0;
                    });

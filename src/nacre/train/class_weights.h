@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-// Returns the weights that `text` (--class-weights) asks for; an empty list if `text` is empty. It
-// is one of
+// Returns the weights that `text` (--class-weights) asks for; an empty list if `text` is empty.
+// `text` is one of
 //   balanced   classes that are rare among the training nodes weigh more: nodes / (classes · nodes
 //              of the class), or nodes without the class / nodes with it if a node may have several
 //   1,0.5,2    a number for each class

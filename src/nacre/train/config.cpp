@@ -129,7 +129,8 @@ void take_kinds(const json& model, std::vector<VertexKind>& kinds) {
   }
 }
 
-// Paths may hold any bytes, but JSON must be UTF-8, so other bytes are replaced.
+// Returns the JSON as text. Paths may hold any bytes, but JSON must be UTF-8, so other bytes are
+// replaced.
 std::string text_of(const json& j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace
@@ -200,8 +201,8 @@ std::string weights_config_json(const RunConfig& c) { return text_of(result_sett
 std::string result_settings_json(const RunConfig& c) {
   json j = result_settings(c);
   // A longer run continues a shorter one bit for bit, unless the learning rate or the choice of the
-  // best epoch depends on the total number of epochs. (The choice does if not every epoch is
-  // evaluated, because the last epoch always is.)
+  // best epoch depends on the total number of epochs. (The choice depends on it if not every epoch
+  // is evaluated, because the last epoch always is.)
   const bool same_rate =
       c.schedule.name == "constant" || c.schedule.name == "step" || (c.schedule.name == "plateau" && c.eval_every == 1);
   const bool same_choice = c.eval_every == 1 || (c.select == "last" && c.patience == 0);

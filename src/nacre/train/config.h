@@ -21,13 +21,16 @@ namespace nacre {
 // The value of --shares with which the run chooses and changes the shares by itself.
 inline constexpr const char* kAutomaticShares = "auto";
 
-// The most updates that --staleness may name. Each of them takes a copy of the weights.
+// The largest value of --staleness. The run holds a copy of the weights for each update that a
+// batch may lack.
 inline constexpr int kMostStaleness = 1'000'000;
-// Throws UserError if --staleness is negative or more than kMostStaleness. A program can ask before
-// it reads the data. A session also compares it with the number of batches of its epochs.
+// Throws UserError if --staleness is negative or more than kMostStaleness. A program can call this
+// function before it reads the data. A session also compares --staleness with the number of batches
+// of an epoch.
 void check_most_staleness(int staleness);
 
-// --precision auto: GPUs begin with tf32, and those that have too much work switch to bf16.
+// The value of --precision with which GPUs begin with tf32, and those that have too much work
+// switch to bf16.
 inline constexpr const char* kAutomaticPrecision = "auto";
 
 // How several devices train one graph together. Each device is a rank (docs/many_devices.md).
@@ -88,7 +91,7 @@ struct RunConfig {
   LoadOptions load;
   // The folder in which the run was started. Relative paths begin there.
   std::string folder;
-  std::string normalize_features = "auto";  // auto, row, none
+  std::string normalize_features = "auto";  // whether features are normalised: auto, row or none
   // The number of edge types that typed models give untyped graphs.
   int relations = 7;
   // The names of the classes, if they are words. They are filled in from the data.
@@ -113,8 +116,8 @@ struct RunConfig {
   // ---- Settings of the execution.
   std::string device = "auto";  // the name of the device (device.h)
   RankOptions ranks;            // settings of runs on several devices
-  // Name of the precision; with several devices it may be auto, or a list with a name for
-  // each.
+  // The name of the precision. With several devices, it may also be auto, or a list with a name for
+  // each device.
   std::string precision = "f32";
   std::string mode = "full";  // "full" or "minibatch"
   int64_t batch_size = 1024;  // number of seeds of a mini-batch
@@ -171,12 +174,12 @@ struct RunConfig {
 std::string config_json(const RunConfig& config);
 std::string weights_config_json(const RunConfig& config);
 std::string result_settings_json(const RunConfig& config);
-// Returns the path of data that exist: `path` itself or, if it is relative and leads nowhere from
-// here, `path` from `folder`.
+// Returns where the data at `path` are: at `path` itself or, if it is a relative path at which
+// nothing exists, at `path` relative to `folder`. Returns `path` if nothing exists there either.
 std::string found_again(const std::string& path, const std::string& folder);
-// Sets the model and data settings that a checkpoint was trained with in `config`. Data that are
-// not where a relative path leads from here are looked for from the folder in which the run was
-// started. Throws a UserError that names `where`.
+// Sets in `config` the settings of model and data that a checkpoint was trained with. A relative
+// path of the data at which nothing exists is taken relative to the folder in which the run was
+// started. Throws a UserError that names `where` if `text` is not usable.
 void apply_config_json(const std::string& text, const std::string& where, RunConfig& config);
 
 }  // namespace nacre

@@ -23,7 +23,7 @@ int parse_number(std::string_view text, const std::string& device, const std::st
   return value;
 }
 
-// Stands for the cores and the memory of the host.
+// HostDevice: the host, its cores and its memory, as the device of a run.
 class HostDevice : public RunDevice {
  public:
   explicit HostDevice(std::shared_ptr<GraphViews> views) : RunDevice("cpu", make_cpu_backend(std::move(views))) {}

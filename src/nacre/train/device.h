@@ -37,26 +37,27 @@ void check_places(const RunConfig& config);
 // The batches that a device is asked to draw.
 struct DrawRequest {
   const SampleOptions& asked;                // options of the user
-  const Sampler& sampler;                    // must outlive what draws
+  const Sampler& sampler;                    // must outlive the samplers of the device
   const std::function<BatchOrder()>& order;  // returns the order of the batch loader
   int ahead = 1;                             // number of batches that are drawn at once
   bool scaled = false;                       // whether steps read the scales of edges
   int64_t bytes = 0;                         // memory of the graph and the tables
-  bool required = false;                     // --sample-on device: may take all free memory
-  // Says, for the number of a batch in its epoch, whether the host draws it; empty: it draws none.
+  bool required = false;                     // may take all free memory (--sample-on device)
+  // Returns whether the host draws the batch of this number in its epoch. If empty, the host draws
+  // no batch.
   std::function<bool(int64_t)> skips = {};
 };
 struct DrawAnswer {
   MakeBatchSampler make;  // argument of Sampler::draw_with(); null if the device does not draw
   std::string why_not;
-  // Takes the batches of another order from now on, and drops those that were drawn ahead. No
-  // thread may draw meanwhile.
+  // Makes the device draw the batches of another order from now on, and drops those that were drawn
+  // ahead. No thread may draw meanwhile.
   std::function<void(const BatchOrder& order)> reorder = {};
 };
 
-// A device that executors compute on, opened. What differs between devices is mostly a virtual
-// function here or of its back end. Other code only asks whether the values lie in the memory of
-// the host (on_host()), or takes the GPU (gpu_of()).
+// RunDevice: an opened device on which executors compute. Most of what differs between devices is a
+// virtual function of this class or of its back end. Other code only asks whether the values lie in
+// the memory of the host (on_host()), or takes the GPU (gpu_of()).
 class RunDevice {
  public:
   RunDevice(std::string name, std::shared_ptr<Backend> backend)
@@ -67,12 +68,12 @@ class RunDevice {
 
   const std::string& name() const { return name_; }  // "cpu", or the name of the GPU
   const std::shared_ptr<Backend>& backend() const { return backend_; }
-  // Returns whether the memory of its kernels is that of the host.
+  // Returns whether kernels of this device compute in the memory of the host.
   bool on_host() const { return backend_->on_host(); }
 
-  // Returns the bytes that a run may take of the memory of its kernels, including what it holds
-  // already. A device with memory of its own may use --memory-limit bytes, or `left` bytes if that
-  // option is not given. The host ignores `left`.
+  // Returns how many bytes a run may take of the memory in which kernels compute, including what
+  // the run holds already. A device with memory of its own may use --memory-limit bytes, or `left`
+  // bytes if that option is not given. The host ignores `left`.
   virtual int64_t memory_limit(const RunConfig& config, int64_t left) const = 0;
   // Returns the bytes that were free when the device was opened.
   virtual int64_t free_at_start() const = 0;
@@ -87,9 +88,10 @@ class RunDevice {
   // Returns how many mini-batches are prepared ahead if --prefetch is not given.
   virtual int batches_ahead() const = 0;
   virtual DrawAnswer draw_batches(const DrawRequest& request) const = 0;
-  // The device and `parts` must outlive the result.
+  // Returns a computer of the batches of a session. The device and all that `parts` refers to must
+  // outlive it.
   virtual std::unique_ptr<BatchComputer> make_batch_computer(const BatchParts& parts) const = 0;
-  // `run` must outlive the scorer.
+  // Returns a scorer for the data of `run`, which must outlive it.
   virtual std::unique_ptr<Scorer> make_scorer(const RunData& run) const = 0;
 
  private:

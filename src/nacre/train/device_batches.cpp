@@ -16,7 +16,7 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kSpansKept = 64;  // far more steps than a device has waiting
+constexpr size_t kSpansKept = 64;  // far more spans than a device has unfinished steps
 
 // Remembers where pieces of work of a device begin and end, and adds up how long they took.
 class SpanClock {
@@ -61,7 +61,9 @@ class DeviceBatches : public BatchComputer {
     if (parts_.store != nullptr && !parts_.store->gathers()) beside_ = device_.open_beside();
   }
 
-  // The loader sends only rows that the device does not look up where they lie.
+  // Returns a sink that sends rows to the device if the store lets the host gather rows. Otherwise
+  // the loader looks up no rows (BatchSession::loaded_features()), so a sink in host memory will
+  // do.
   std::unique_ptr<FeatureSink> make_sink() override {
     if (parts_.store == nullptr || !parts_.store->gathers()) return make_host_sink();
     const std::shared_ptr<GpuCompiler> again = device_.open_beside();
@@ -73,8 +75,8 @@ class DeviceBatches : public BatchComputer {
     return prepare(sample, key, true);
   }
 
-  // The sizes of a batch are no part of its kernels' text, but blocks of few rows may have other
-  // kernels than those of many.
+  // Starts to compile the kernels that batches like these need. A kernel's text does not depend on
+  // the sizes of a batch, but blocks of few rows may use other kernels than blocks of many rows.
   void ask_for_kernels(const std::vector<Sample>& like) override {
     const TraceSpan span("prepare", "ask for kernels");
     GpuCompiler& compiler = device_.context()->compiler();
@@ -106,8 +108,9 @@ class DeviceBatches : public BatchComputer {
     explicit DeviceBatch(DeviceBatches& a) : all(a) {}
     DeviceBatch(const DeviceBatch&) = delete;
     DeviceBatch& operator=(const DeviceBatch&) = delete;
-    // If the batch did not run, rows may still be written to its memory. If nobody knows when this
-    // is over, because the device has failed, the memory is not given back.
+    // If the batch did not run, the device may still write rows to its memory, so the main stream
+    // waits for that. If the device has failed, nobody knows when it stops writing, so the memory
+    // is never given back.
     ~DeviceBatch() override {
       if (!loading) return;
       try {
@@ -139,8 +142,8 @@ class DeviceBatches : public BatchComputer {
 
   Device& main() { return device_.context()->device(); }
 
-  // Returns where a batch finds the weights, and writes gradients: on its track, if there are
-  // tracks.
+  // Returns a function that gives the place of weights and gradients on the track of the batch; an
+  // empty function if there are no tracks.
   BlockRunner::Places places_of(const SampleKey& key) const {
     if (parts_.learner.tracks() == 0) return {};
     return [this, key](void* place) {
@@ -150,8 +153,8 @@ class DeviceBatches : public BatchComputer {
     };
   }
 
-  // Prepares a batch. If it is not `of_the_run`, it has no turn among the batches whose rows are
-  // cached, and will not be computed.
+  // Prepares a batch. If `of_the_run` is false, the batch will not be computed, and has no turn
+  // among the batches whose rows are cached.
   std::shared_ptr<PreparedBatch> prepare(const Sample& sample, const SampleKey& key, bool of_the_run) {
     if (parts_.inputs.kinds() != nullptr) return prepare_kinds(sample, key);
     const int64_t rows = sample.vertices.size();
@@ -172,7 +175,8 @@ class DeviceBatches : public BatchComputer {
     if (parts_.cache == nullptr) {
       load_beside(*batch, rows);
     } else if (of_the_run) {
-      // The load of a batch that waits for its turn is queued with that of an earlier batch.
+      // The rows of batches must be loaded in the order of the batches. If an earlier batch has not
+      // come yet, the call for that batch queues this load as well.
       parts_.cache->queue_in_turn(key, [this, rows, waiting = std::weak_ptr<DeviceBatch>(batch)](const CachePlan&) {
         const std::shared_ptr<DeviceBatch> its_turn = waiting.lock();
         NACRE_CHECK(its_turn != nullptr, "a batch was dropped before its turn");

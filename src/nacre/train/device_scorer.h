@@ -30,7 +30,8 @@ class DeviceScorer : public Scorer {
   const RunData& run_;
   std::shared_ptr<GpuContext> gpu_;
   std::unique_ptr<GpuScores> scores_;  // null if no vertex has a label
-  // The labels of the vertices in the splits only, and splits that number these vertices.
+  // The labels of the vertices in the splits, without those of other vertices, and splits whose
+  // numbers are positions among these labels.
   Dataset packed_;
   std::shared_ptr<void> labels_;
   std::shared_ptr<void> chunk_;  // rows on their way to the host

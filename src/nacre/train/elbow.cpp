@@ -10,7 +10,8 @@ namespace {
 // At least this many scores must follow the elbow. With fewer, a single bad epoch would look like
 // an elbow.
 constexpr size_t kFollowing = 3;
-// After the elbow, the curve must be this much flatter than before it.
+// The mean slope of the curve after the elbow may be at most this part of its mean slope before the
+// elbow.
 constexpr double kFlatter = 0.1;
 
 }  // namespace

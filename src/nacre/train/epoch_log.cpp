@@ -70,8 +70,8 @@ double number_in(const nlohmann::json& line, const char* key) {
   return value != line.end() && value->is_number() ? value->get<double>() : NAN;
 }
 
-// Adds the epochs up to `last` that the lines of a metrics file describe, unless it is no file that
-// can be read again.
+// Adds the epochs up to `last` that the lines of a metrics file describe. Adds none if the file
+// does not exist or is, for example, a pipe, whose lines cannot be read again.
 void add_epochs(const std::string& path, int last, std::map<int, EpochReport>& epochs) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored) || writes_straight(path)) return;
@@ -95,7 +95,8 @@ void add_epochs(const std::string& path, int last, std::map<int, EpochReport>& e
 
 std::map<int, EpochReport> epochs_in_metrics(const EpochLogPlace& place) {
   std::map<int, EpochReport> epochs;
-  // The run may have written its metrics to another file before.
+  // Before it was resumed, the run may have written its metrics to metrics.jsonl instead of
+  // `metrics`.
   for (const std::string& path : {place.folder + "/metrics.jsonl", place.metrics})
     add_epochs(path, place.resumed_epoch, epochs);
   return epochs;

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kFewEdges = 200'000;
 constexpr int64_t kFewNodes = 16'384;
 
-// Returns a random graph of `nodes` nodes with the same mean degree.
+// Returns a random graph of `nodes` nodes with the mean degree of `counts`.
 Graph small_graph(const GraphCounts& counts, int edge_types, int64_t nodes) {
   const double degree = static_cast<double>(counts.edges) / static_cast<double>(std::max<int64_t>(1, counts.nodes));
   const auto edges = static_cast<size_t>(degree * static_cast<double>(nodes));
@@ -46,8 +46,10 @@ StepMemory step_on(const Dfg& dfg, const Graph& graph) {
           static_cast<double>(executor.arena_bytes())};
 }
 
-// Scales a size up to the whole graph: all sizes grow in proportion to the graph, besides a
-// constant part.
+// Returns a size for the whole graph, extrapolated from its values for the two small graphs. A size
+// is a constant part and a part in proportion to the number of nodes. The number of nodes by which
+// the whole graph exceeds the smaller of the two is `steps` times that by which the larger one
+// does.
 int64_t scaled(double small, double large, double steps) {
   return static_cast<int64_t>(std::max(0.0, small + (large - small) * steps));
 }
@@ -100,7 +102,8 @@ Bill estimate_bill(const RunConfig& config, const DataSizes& sizes) {
     add_batches(config, sizes, training);
     return bill;
   }
-  // From now on the edges by source are counted among the forms of the graph.
+  // add_step() counts the edges by source among the views of the graph, so their own items are
+  // removed.
   std::erase_if(training, [](const MemoryItem& item) { return item.what.starts_with("edges by source"); });
   add_step(model_for(config, sizes), counts, training);
   return bill;

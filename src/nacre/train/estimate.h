@@ -7,7 +7,7 @@
 namespace nacre {
 
 // Returns bill_before_reading() with the values of a full-graph step or, for mini-batches, with the
-// features of the largest batch that the sampler could draw. It assumes the CPU and plans by rules.
+// features of the largest batch that the sampler could draw. Plans are made by rules for the CPU.
 Bill estimate_bill(const RunConfig& config, const DataSizes& sizes);
 
 }  // namespace nacre

@@ -83,7 +83,7 @@ double wall_time() {
 }
 
 std::string file_name() {
-  // Keeps names apart if a process starts several runs in a second.
+  // This number keeps names apart if a process starts several runs in a second.
   static std::atomic<int> number{0};
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {'h', 'o', 's', 't'};
@@ -126,8 +126,8 @@ class EventLog : public EpochLog {
   }
 
  private:
-  // Earlier files may lack the last epoch, because its write failed. If the metrics of the run have
-  // it, it is written again.
+  // Continues the log of a resumed run in this file. Earlier files may lack the last epoch, because
+  // it could not be written there. If the metrics of the run have that epoch, it is written again.
   void start_again(const EpochLogPlace& place) {
     const std::map<int, EpochReport> known = epochs_in_metrics(place);
     const auto last = known.find(place.resumed_epoch);

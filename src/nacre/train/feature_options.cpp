@@ -33,8 +33,8 @@ DType feature_type(const std::string& name) { return parse_feature_type("--featu
 
 namespace {
 
-// With --locality, samples depend on which rows are near. So where rows lie must not depend on how
-// much memory is free.
+// Throws UserError if --locality contradicts another option. With --locality, samples depend on
+// which rows are near, so where rows lie must not depend on how much memory is free.
 void check_locality(const RunConfig& config) {
   const FeatureOptions& f = config.features;
   const double scale = locality_scale(f.locality);
@@ -55,9 +55,10 @@ void check_locality(const RunConfig& config) {
     throw UserError("--locality", "is for neighbours that are drawn on the host", "leave --sample-on device out");
 }
 
-// Rows that stay on disk are gathered on the host for each batch. Nothing decides yet which of them
-// a GPU keeps, and which the host keeps for it. The options are refused even if the features would
-// fit in the budget, so that the answer does not depend on the data.
+// Throws UserError if an option does not work together with --host-budget. Rows that stay on disk
+// are gathered on the host for each batch, and nothing decides yet which of them a GPU keeps, and
+// which the host keeps for it. The options are refused even if the features would fit in the
+// budget, so that the answer does not depend on the data.
 void check_host_budget(const RunConfig& config) {
   if (config.host_budget <= 0) return;
   const FeatureOptions& f = config.features;
@@ -81,8 +82,8 @@ void check_host_budget(const RunConfig& config) {
   }
 }
 
-// The look-ahead changes the rows in device memory after each batch, and draws samples long before
-// their batches.
+// Throws UserError if --cache is unknown or contradicts another option. A look-ahead changes the
+// rows in device memory after each batch, and draws samples long before their batches.
 void check_cache(const RunConfig& config) {
   const std::string& cache = config.features.cache;
   if (cache == "static") return;
@@ -136,8 +137,9 @@ void check_feature_options(const RunConfig& config) {
 
 namespace {
 
-// Returns a table of features as config.features.type stores them, whose first row belongs to the
-// node `first`; with `keep_f32`, the values that are stored so as f32.
+// Returns the table `given` in the type that config.features.type names. If `keep_f32`, the result
+// stays f32, but has the values of that type. The first row of the table belongs to the node
+// `first`, by which a message names the node of a value that the type cannot hold.
 Tensor stored_as(const RunConfig& config, const Tensor& given, int64_t first, bool keep_f32) {
   const DType type = feature_type(config.features.type);
   require_room(config, given.size() * 2, "features stored as " + config.features.type);
@@ -181,7 +183,7 @@ void refuse_learned_on_host() {
 void store_features(const RunConfig& config, Dataset& dataset, bool keep_f32) {
   const DType type = feature_type(config.features.type);
   if (type == DType::f32) return;
-  // Tables that are stored so already come from another session.
+  // A table that has the type already comes from another session and is not changed.
   if (dataset.features.defined() && dataset.features.dtype() != type)
     dataset.features = stored_as(config, dataset.features, 0, keep_f32);
   for (size_t k = 0; k < dataset.type_features.size(); ++k) {

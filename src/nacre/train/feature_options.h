@@ -18,7 +18,7 @@ void check_feature_options(const RunConfig& config);
 // Throws UserError if an option is given that works for one table of features, but not for several
 // kinds of vertices with tables of their own.
 void check_kind_options(const RunConfig& config);
-// Throws the UserError for --features-on host where all features are learned.
+// Throws the UserError for --features-on host in a run whose features are all learned.
 [[noreturn]] void refuse_learned_on_host();
 // Converts the features of the data set to the type that --feature-type names. If `keep_f32`, they
 // stay f32, but are rounded to the values of that type.

@@ -22,7 +22,7 @@ FeatureRates rates_of(const TierRequest& request, int64_t row_bytes) {
   return feature_rates(load_gpu_profile(request.gpu), host ? host->far_gather_bytes : 0, row_bytes);
 }
 
-// Decides how rows of the host reach the device.
+// Decides how rows of the host reach the device, and notes why.
 void choose_way(const TierRequest& request, FeatureTiers& tiers) {
   const std::string& asked = request.run.config.features.host_rows;
   if (tiers.host_rows() == 0) return;
@@ -63,8 +63,8 @@ PlacementRequest placement_request(const RunData& run, const Sampler& sampler, c
   return asked;
 }
 
-// Returns the vertices whose rows the host holds for the device, and writes the position of each
-// among them into the table.
+// Returns the vertices whose rows the host holds for the device, and writes the position of each of
+// them in this list into tables.buf_pos.
 Array<NodeId> close_gaps(RowTables& tables) {
   std::vector<NodeId> host, position(tables.buf_pos.begin(), tables.buf_pos.end());
   for (size_t v = 0; v < position.size(); ++v) {

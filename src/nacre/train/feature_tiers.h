@@ -1,6 +1,6 @@
 // FeatureTiers: where the feature rows of a mini-batch run on a GPU lie, and how rows of the host
-// reach the GPU. This room decides; FeatureStore (engine/gpu/feature_store.h) lays the rows out as
-// decided.
+// reach the GPU. This file decides that, and FeatureStore (engine/gpu/feature_store.h) lays the
+// rows out as decided.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,11 @@ struct FeatureTiers {
   std::string method;          // the method that chose the rows of the device; empty if there was
                                // no choice
   double placing_seconds = 0;  // seconds that the choice took
-  // Whether the rows of the device change after each batch (--cache lookahead). The chosen rows are
-  // then the first ones, and the host holds all rows.
+  // Whether the rows of the device change after each batch (--cache lookahead). The rows that
+  // placement chose are then only the first ones there, and the host holds all rows.
   bool lookahead = false;
-  // Expected rows of an epoch, by tier, if the chosen rows stay; 0 if not known.
+  // How many rows an epoch is expected to read from each tier, if the chosen rows stay in device
+  // memory; 0 if not known.
   TierReads expected;
 
   int64_t host_rows() const { return vertices - device_rows; }
@@ -61,8 +62,8 @@ struct TierRequest {
 // The tiers, with the tables and lists that FeatureStore needs.
 struct PlacedFeatures {
   FeatureTiers tiers;
-  RowTables tables;           // set if rows of the device and of the host do not change; positions
-                              // in page-locked memory have no gaps
+  RowTables tables;           // where the row of each vertex lies; empty with a look-ahead, or if
+                              // all rows lie in one place. Positions on the host have no gaps.
   Array<NodeId> device_rows;  // vertices whose rows lie in device memory (with a look-ahead: at
                               // first), by position
   Array<NodeId> host_rows;    // vertices whose rows lie on the host, by position; empty if all rows
@@ -78,7 +79,7 @@ struct PlacedFeatures {
 PlacedFeatures place_rows(const TierRequest& request);
 
 // Returns what an epoch would load with each method of placement, the cheapest first. Methods that
-// take long on this graph are left out. The list is empty if the run has no choice between methods.
+// take long on this graph are left out. The list is empty if all rows are in the same place.
 std::vector<JudgedPlacement> judge_methods(const RunData& run, const Sampler& sampler, const FeatureTiers& tiers);
 
 // Returns the device's store for the features of the run. Rows of the host are not laid out yet.

@@ -42,7 +42,7 @@ int64_t GpuDevice::free_at_start() const { return context_->device().info().free
 int64_t GpuDevice::peak_bytes() const { return context_->device().peak_bytes(); }
 
 int GpuDevice::batches_ahead() const {
-  // Preparing a batch takes several threads longer than a GPU takes to compute it, so with a GPU
+  // Several threads take longer to prepare a batch than a GPU takes to compute it, so with a GPU
   // more batches are prepared ahead.
   const int few = LoaderOptions{}.in_flight;
   return std::clamp(num_threads() * 3 / 4, few, 12);
@@ -82,7 +82,8 @@ std::shared_ptr<const GpuDevice> open_gpu(const DeviceChoice& choice, const RunC
   GpuOptions options{.precision = parse_precision(config.precision),
                      .tune = !config.deterministic,
                      .busy_multiprocessors = busy_multiprocessors(config.ranks.devices, config.device)};
-  // Only a searched plan may depend on what was measured here.
+  // Only a searched plan may depend on rates that were measured on this machine, because plans by
+  // rules are the same on every machine.
   if (config.plan == "auto" && !config.deterministic) {
     const auto profile = load_gpu_profile(gpu_label(info.name, info.multiprocessors));
     if (profile) options.rates = variant_rates(*profile, options.precision);

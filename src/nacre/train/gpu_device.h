@@ -33,13 +33,13 @@ class GpuDevice : public RunDevice {
   std::shared_ptr<GpuContext> context_;
 };
 
-// Opens the GPU of that choice.
+// Opens the GPU that `choice` names as the device of a run.
 std::shared_ptr<const GpuDevice> open_gpu(const DeviceChoice& choice, const RunConfig& config,
                                           std::shared_ptr<GraphViews> views);
-// Returns the back end of a GPU that need not exist: the plans and the memory of such a run can be
-// planned for it, and nothing runs.
+// Returns a back end for the GPU that `gpu` describes, which need not exist. Plans can be made and
+// memory can be counted with it, but it runs nothing.
 std::shared_ptr<Backend> absent_gpu(const DeviceInfo& gpu, const RunConfig& config, std::shared_ptr<GraphViews> views);
-// Returns the context of a device that is a GPU, for commands that are about GPUs.
+// Returns the context of `device`, which must be a GPU.
 GpuContext& gpu_of(const RunDevice& device);
 
 }  // namespace nacre

@@ -10,8 +10,8 @@
 namespace nacre {
 namespace {
 
-// Without tracks, one batch computes at a time. With tracks, those of different tracks may compute
-// at the same time, on any threads.
+// Computes batches on the host. Without tracks, only one batch may be computed at a time. With
+// tracks, batches of different tracks may be computed at the same time, on any threads.
 class HostBatches : public BatchComputer {
  public:
   explicit HostBatches(const BatchParts& parts)
@@ -99,8 +99,8 @@ class HostBatches : public BatchComputer {
     }
   }
 
-  // Returns the rows of the vertices of the batch. Learned rows change with every step, so they are
-  // looked up only now.
+  // Returns the feature rows of the batch: those that the loader has looked up or, if rows are
+  // learned, rows that are looked up only now, because they change with every step.
   void* batch_features(const Batch& batch, Track& track) {
     const Parameter* learned = parts_.learned;
     if (learned == nullptr) return batch.features;

@@ -17,8 +17,8 @@ bool has_features(const Dataset& d, size_t kind) {
 
 int64_t vertices_of(const Dataset& d, size_t kind) { return d.node_offsets[kind + 1] - d.node_offsets[kind]; }
 
-// Returns the letters, digits, '_' and '-' of the kind's name, made unique among the names before
-// it.
+// Returns the kind's name with '_' for every character that is no letter, digit or '-', and with a
+// number behind it if one of the kinds `before` has the same name.
 std::string unique_name(const std::string& name, size_t kind, const std::vector<VertexKind>& before) {
   std::string fit = name.empty() ? "kind" : name;
   for (char& c : fit) {

@@ -23,7 +23,7 @@ struct KindTable {
   // Learned rows, and their gradient in the back end's memory. Null if the rows are features.
   const Parameter* learned = nullptr;
   float* gradient = nullptr;
-  // The rows in the memory of a device. Null: they are gathered on the host.
+  // The rows in the memory of a device. If null, the rows are gathered on the host.
   const void* resident = nullptr;
 
   int64_t bytes() const { return vertices * width * 4; }
@@ -32,7 +32,7 @@ struct KindTable {
 // Holds the vertices of a batch by their kinds.
 struct KindBatch {
   std::shared_ptr<const KindRows> places;  // for each kind, the rows of its vertices in v0
-  std::vector<Array<NodeId>> rows;         // rows of its table, in the same order, by kind
+  std::vector<Array<NodeId>> rows;         // for each kind, rows of its table, in the same order
 };
 
 class KindTables {
@@ -43,21 +43,23 @@ class KindTables {
   const std::vector<KindTable>& list() const { return list_; }
   // Returns the table whose learned rows are this parameter; null if there is none.
   KindTable* learned(const Parameter& parameter);
-  // Says which parameters are learned rows. `learner` must outlive this object.
+  // Finds the parameters of `learner` that hold learned rows. `learner` must outlive this object.
   void learn(Learner& learner);
 
   KindBatch split(std::span<const NodeId> vertices) const;
-  // Return the rows that a batch reads of tables of features, and of tables of learned rows. Rows
-  // that a device has in its memory are left out, unless `everywhere` is set. Batch `number` of an
-  // epoch reads learned rows on its track (Learner), on the host; without a number, they are the
-  // current ones.
+  // features() returns the rows that a batch reads of tables of features. Tables that a device has
+  // in its memory are left out, unless `everywhere` is set. learned_rows() returns the rows that a
+  // batch reads of tables of learned rows, on the host: the rows on the track (Learner) of batch
+  // `number` of an epoch or, without a number, the current rows.
   std::vector<LeafValue> features(const KindBatch& batch, bool everywhere) const;
   std::vector<LeafValue> learned_rows(const KindBatch& batch, int64_t number = -1) const;
-  // Returns rows of the same sizes as the batch's, with values of other vertices.
+  // Returns rows of the same sizes as those that features() and learned_rows() return for the
+  // batch, but with other values.
   std::vector<LeafValue> like(const KindBatch& batch) const;
 
   // Decides whether features lie in the memory of a device with `free` bytes. Returns a note that
-  // says where they lie; nothing if all rows are learned. Learned rows are always there.
+  // says where they lie; nothing if all rows are learned. Learned rows always lie in the device's
+  // memory.
   std::string place(const std::string& features_on, int64_t free);
   // Returns whether a device has all rows in its memory.
   bool resident() const;

@@ -16,7 +16,8 @@ int64_t row_size(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Returns a sample of vertices without edges, for dense work.
+// Returns a sample of the vertices from `begin` to `end` − 1, whose one block has no edges. Stages
+// that pass no messages compute on it.
 Sample rows_only(int64_t begin, int64_t end) {
   GraphArrays arrays;
   arrays.num_src = arrays.num_dst = end - begin;
@@ -45,7 +46,8 @@ LayerwiseInference::LayerwiseInference(const RunData& run, const BatchInputs& in
   }
 }
 
-// Returns the end of a block, which is a run of as many vertices as fit, but at least one.
+// Returns the end of the block that begins at vertex `begin`. The block has as many vertices as fit
+// in LayerwiseOptions::block_bytes, but at least one.
 int64_t LayerwiseInference::end_of_block(const Layer& layer, int64_t begin) const {
   const Graph& graph = run_.dataset.graph;
   int64_t width = 1;
@@ -87,11 +89,12 @@ int64_t LayerwiseInference::work_bytes(Layer& layer, int64_t begin) {
   const Sample sample = block_of(layer, begin, end_of_block(layer, begin));
   plan_layer(layer, sample);
   const std::unique_ptr<Executor> block = layer.runner->prepare(inputs_.blocks(sample));
-  int64_t width = 8;  // degrees and ids take this width
+  int64_t width = 8;  // floats for each vertex; 8 of them for degrees and ids
   for (const StageValue& value : layer.stage.reads) width += row_size(value.dims);
   int64_t bytes = sample.vertices.size() * width * 4 + block->arena_bytes();
   if (reads_features(layer.stage.dfg)) bytes += inputs_.row_bytes(sample);
-  // Adds the arrays of the blocks, what drawing them takes, and the forms that kernels walk.
+  // Adds the bytes of the blocks' arrays, of what drawing the blocks takes, and of the forms of the
+  // graph that kernels walk.
   for (const Graph& g : sample.blocks) bytes += 2 * g.bytes() + g.num_edges() * 24 + (g.num_src() + g.num_dst()) * 24;
   return bytes;
 }

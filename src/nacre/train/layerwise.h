@@ -1,6 +1,7 @@
-// Exact inference one layer at a time: the values of a layer are computed for all vertices, block
-// by block and from all their neighbours, before the next layer begins. The memory holds the values
-// of two layers on the host, and the work of one block.
+// LayerwiseInference: exact inference one layer at a time. The values of a layer are computed for
+// all vertices, block by block and from all their neighbours, before the next layer begins. So the
+// memory of the host holds the values of about two layers, and that of the back end the work of one
+// block.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,7 @@
 namespace nacre {
 
 struct LayerwiseOptions {
-  // About how many bytes the rows and messages of a block take.
+  // The rows and messages of a block take about this many bytes.
   int64_t block_bytes = int64_t{256} << 20;
   uint64_t seed = 0;
 };
@@ -31,9 +32,9 @@ class LayerwiseInference {
   // Returns the memory of a parameter, in the back end's memory.
   using ParameterMemory = std::function<void*(const std::string& parameter)>;
   // Computes all outputs on the host from the features of all vertices; values() are valid until
-  // the next run. Features of several kinds are those of the inputs, and `features` is not used.
-  // If there is a source, the rows of feature_blocks() are looked up there, and `features` only
-  // tells their size.
+  // the next run. If vertices are of several kinds, their features are read from the BatchInputs,
+  // and `features` is not used. If `source` is given, it looks up the rows of feature_blocks(), and
+  // `features` only tells their size.
   void run(const Tensor& features, const ParameterMemory& parameter, RowSource* source = nullptr);
   // Returns the vertices of the blocks that read features, in the order in which a run computes the
   // blocks.
@@ -43,9 +44,9 @@ class LayerwiseInference {
   int64_t width(const std::string& output) const;
   // Returns the bytes of the stored values of all vertices at the peak of a run.
   int64_t bytes() const;
-  // Returns the bytes of the work of a block: rows that are looked up, the arrays of the block, and
-  // the arena. Plans the layers on their first blocks, and counts the largest of three blocks and a
-  // quarter more.
+  // Plans the layers on their first blocks, and returns the bytes that the work on a block takes:
+  // rows that are looked up, the arrays of the block, and the arena. The number is that of the
+  // largest of three blocks of each layer, and a quarter more.
   int64_t work_bytes();
 
  private:
@@ -61,7 +62,7 @@ class LayerwiseInference {
   void run_block(Layer& layer, int64_t begin, int64_t end, const ParameterMemory& parameter);
   int64_t end_of_block(const Layer& layer, int64_t begin) const;
   Tensor feature_rows(std::span<const NodeId> ids);
-  // Adds the rows that the vertices of a block read of the features.
+  // Adds the feature rows of the vertices of a block to `leaves`.
   void add_features(std::span<const NodeId> vertices, std::vector<LeafValue>& leaves);
   // Returns the leaf of the features of one kind: an input, or the parameter of learned rows.
   std::string features_leaf() const;

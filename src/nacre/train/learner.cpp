@@ -9,9 +9,9 @@ namespace nacre {
 namespace {
 
 constexpr int64_t kLossesKept = 4096;
-// Number of steps that may be queued: enough that a device never waits for launches of the host.
-// More would keep the memory of batches that are over, and would delay copies for later batches,
-// which start behind the queued work.
+// At most this many steps may be queued, which is enough that a device never waits for the host to
+// launch work. More steps would keep the memory of batches that are over, and would delay copies
+// for later batches, which start behind the queued work.
 constexpr size_t kQueuedSteps = 2;
 
 }  // namespace
@@ -27,7 +27,7 @@ void Learner::optimize_with(const OptimizerOptions& options, int tracks) {
 
 int64_t Learner::optimizer_bytes() const {
   if (!state_) return 0;
-  // A device needs a third array to exchange the average and the weights.
+  // A device exchanges the average and the weights through another array of the average's size.
   return state_->bytes() + (backend_->on_host() ? 0 : state_->average().bytes());
 }
 
@@ -80,7 +80,8 @@ void Learner::update(double lr) {
   queued_.pop_front();
 }
 
-// State such as running statistics is written by the batch, on its track.
+// The batch has written state such as running statistics on its track. So this function copies the
+// state from the track to the weights, and after the update all weights to the track.
 void Learner::update(double lr, int64_t batch) {
   if (tracks_.data() == nullptr) return update(lr);
   float* const track = static_cast<float*>(on_track(weights_.data(), batch));

@@ -23,8 +23,8 @@ namespace nacre {
 class Learner {
  public:
   Learner(Parameters parameters, std::shared_ptr<Backend> backend);
-  // Must be called by runs that train; other runs only predict. `tracks` is 0 if every batch reads
-  // the current weights.
+  // Makes the state of the optimiser. Runs that train must call this function; other runs only
+  // predict. `tracks` is 0 if every batch reads the current weights.
   void optimize_with(const OptimizerOptions& options, int tracks = 0);
 
   bool trains() const { return state_ != nullptr; }
@@ -57,9 +57,10 @@ class Learner {
   void begin_tracks();
   // Returns the seconds for which update() has waited so far.
   double awaited() const { return awaited_; }
-  // Keep the loss of a step that was just queued, either the loss of an executor or the one at
-  // `loss` in the memory of the back end. Must be called before anything else writes where the loss
-  // is; do not wait for a device. The loss counts once for each of the step's `batches`.
+  // Keep the loss of a step that was just queued, either the loss of `executor` or the one at
+  // `loss` in the memory of the back end. Must be called before anything else is queued that writes
+  // there. Neither function waits for a device, unless the learner's memory of losses is full. The
+  // loss counts once for each of the step's `batches`.
   void keep_loss(Executor& executor);
   void keep_loss(const void* loss, int64_t batches = 1);
   // Adds the losses kept since the last call to `sum`, in their order, each times its batches.
@@ -69,7 +70,8 @@ class Learner {
   // its own values there, because the weights alone are needed more often.
   Parameters& parameters();
   OptimizerState& optimizer();
-  // Must be called after the weights on the host, or what optimizer() returned, were changed.
+  // Sends the weights on the host to the back end's memory, and also the optimiser state, unless
+  // the back end has a newer one. Must be called after these values were changed on the host.
   void weights_changed();
   // Sets whether steps and predictions read the moving average of the weights instead of the
   // weights themselves; parameters() then returns the average. Does nothing if there is no average.
@@ -86,8 +88,8 @@ class Learner {
   std::unique_ptr<OptimizerState> state_;  // null: the run does not train
   MirroredArray first_, second_, average_, tracks_;
   std::unique_ptr<Optimizer> optimizer_;  // made by start()
-  // Whether the weights, or the optimiser's state, are older on the host than in the back end's
-  // memory.
+  // These say whether the weights, and the optimiser's state, are older on the host than in the
+  // back end's memory.
   bool weights_are_old_ = false, state_is_old_ = false;
   bool average_in_use_ = false;
   std::map<std::string, std::shared_ptr<void>> leaves_;  // copies on a device

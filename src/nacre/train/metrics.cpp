@@ -71,7 +71,9 @@ double micro_f1(const float* scores, const uint8_t* targets, int64_t classes, st
 
 namespace {
 
-// Returns the rank statistic: the probability that a positive has a higher score than a negative.
+// Returns the area under the ROC curve of class `c`: the probability that a vertex of the class has
+// a higher score than another vertex. Ties count half. Returns NaN if all vertices, or none, are of
+// the class.
 double class_auc(const float* scores, const uint8_t* targets, int64_t classes, int64_t c,
                  std::span<const NodeId> nodes) {
   std::vector<std::pair<float, uint8_t>> ranked;

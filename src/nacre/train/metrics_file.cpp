@@ -26,8 +26,8 @@ std::optional<uint64_t> epoch_of(const std::string& line) {
   return epoch.is_number_unsigned() ? std::optional(epoch.get<uint64_t>()) : std::nullopt;
 }
 
-// Returns the lines of the epochs up to `last`, and adds `unwritten` if the line of that epoch is
-// missing.
+// Returns the lines that `path` has of the epochs up to `last`, and then `unwritten` if they lack
+// the epoch that `unwritten` describes.
 std::string lines_up_to(const std::string& path, int last, const std::string& unwritten) {
   std::istringstream lines(read_file(path));
   std::string kept;

@@ -17,11 +17,11 @@ double locality_scale(const std::string& text);
 class NearSampling {
  public:
   // Makes batch samplers of `sampler` prefer the given vertices by `scale` from now on. If `scale`
-  // is -1, Algorithm 2 adapts it.
+  // is -1, LocalityScale adapts it.
   NearSampling(Sampler& sampler, std::span<const NodeId> near, double scale);
 
   // Tells the object that an epoch begins and how many seconds loading has taken so far. If
-  // Algorithm 2 adapts the scale, the scale changes now. The first batches of the epoch may have
+  // LocalityScale adapts the scale, the scale changes now. The first batches of the epoch may have
   // been drawn already.
   void begin_epoch(double loading_seconds);
   double scale() const { return locality_->scale(); }

@@ -1,5 +1,5 @@
-// This file says which operation each kernel of a plan belongs to, how large batches are for their
-// EPG, and how long operations take by nominal rates.
+// This file finds the operation that each kernel of a plan belongs to, the sizes of a batch that
+// its EPG is built from, and the times of operations by nominal rates.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -56,8 +56,9 @@ NodeVector<char> before_loss(const Dfg& dfg) {
   return before;
 }
 
-// Returns the layer of a kernel. The parameter that the kernel reads, or whose gradient it makes,
-// tells the layer. If there is no such parameter, the rows that the kernel makes do.
+// Returns the layer of a kernel. It is the layer whose edges the kernel walks. If the kernel walks
+// none, it is that of the parameter which the kernel reads or whose gradient it makes, and if there
+// is no such parameter, that of the rows which the kernel makes.
 int layer_of(const Dfg& dfg, const Kernel& kernel, const std::map<NodeRef, int>& by_output) {
   if (walks_edges(kernel.kind)) return walked_layer(dfg, kernel);
   for (const NodeRef node : kernel.nodes) {
@@ -71,8 +72,8 @@ int layer_of(const Dfg& dfg, const Kernel& kernel, const std::map<NodeRef, int>&
   return space.on_vertices() ? space.layer - 1 : space.layer;
 }
 
-// LayerWidths holds how many elements a row has before and after the product over neighbours of a
-// layer. Both are 0 if the layer has no such product.
+// LayerWidths holds how many elements a row has before and after the products of a layer with its
+// weights. Both are 0 if the layer has no such product.
 struct LayerWidths {
   int64_t in = 0, out = 0;
 };

@@ -82,13 +82,13 @@ class RandomBatches {
 };
 
 // Times the stages of one batch after another, and collects the times. As in training, the memory
-// for a batch is there before, but its rows and edges are not in the caches.
+// for a batch is allocated before, but its rows and edges are not in the caches.
 class Timer {
  public:
   Timer(BatchSession& session, const OperationSampling& how) : session_(session), batches_(session, how) {}
 
-  // Times a batch in one of the ways to compute it. If the batch was timed before, the lesser one
-  // of the two times is kept for each operation.
+  // Times a batch in one of the ways to compute it. If the batch was timed before, the lesser of
+  // the two times is kept for each operation.
   void batch(uint64_t index) {
     batch_ = static_cast<int>(index);
     batches_.choose(index);
@@ -164,7 +164,8 @@ class Timer {
     backend.await(backend.mark());
   }
 
-  // Draws the batch on the host, hop by hop, with a sampler that has its tables.
+  // Draws the batch on the host, hop by hop, and times every hop. The sampler is kept for later
+  // batches, so that its tables are made only once.
   Sample draw() {
     const size_t number = batches_.sampler_number();
     if (samplers_.size() <= number) samplers_.resize(number + 1);
@@ -192,7 +193,8 @@ class Timer {
     return sample;
   }
 
-  // A device draws all hops at once, so the whole batch is one operation.
+  // Times how long the device draws the batch. It draws all hops at once, so the whole batch is one
+  // operation.
   void draw_on_device(const std::vector<MfgSize>& sizes) {
     MfgSize whole = sizes.front();
     for (size_t l = 1; l < sizes.size(); ++l) whole.edges += sizes[l].edges;
@@ -247,7 +249,8 @@ class Timer {
     return ordered_;
   }
 
-  // The time of binding includes the time in which the bound kernels are freed after the step.
+  // Computes a batch on the host, and adds the times of its operations. The time of binding
+  // includes the time in which the bound kernels are freed after the step.
   void run_on_host(BlockRunner& runner, const Sample& sample, const std::vector<MfgSize>& sizes,
                    const std::vector<LeafValue>& leaves, const char* order) {
     const double start = now_seconds();
@@ -379,7 +382,8 @@ std::string operation_costs_key(const BatchSession& session) {
   for (const std::vector<int>& hop : s.type_fanout) sampling += fmt::format(" {}", fmt::join(hop, "/"));
   if (session.draws_on_device()) sampling += " on the device";
   if (session.sampler().draws_seeds()) sampling += fmt::format(" budget {} walk {}", s.budget, s.walk_length);
-  // Two models of one name may differ, for example in a file of the user's own.
+  // Two models of one name may differ, for example in a file of the user's own, so the key has a
+  // hash of the model.
   const size_t model = std::hash<std::string>()(print_dfg(session.dfg()));
   return fmt::format(
       "{}; {}{}{}; {}: {} nodes, {} edges, {} features of {}, {} "

@@ -22,8 +22,8 @@ struct OperationSampling {
 // Returns the sizes of the blocks of a batch, beginning with the first layer.
 std::vector<MfgSize> block_sizes(const Sample& sample);
 
-// Draws batches of the session's graph. The logarithms of their sizes are uniform. The batches
-// belong to epochs that no run reaches, so none of them is a batch of the run.
+// Returns batches that are drawn from the session's graph. The logarithms of their sizes are
+// uniform. The batches belong to epochs that no run reaches, so none of them is a batch of the run.
 std::vector<Sample> random_batches(const BatchSession& session, int count, const OperationSampling& how);
 
 struct OperationTimes {
@@ -33,8 +33,8 @@ struct OperationTimes {
   double first_transfer = 0;
 };
 
-// Times batches on the device of the session, which must have been started. The weights of the
-// session change.
+// Times the operations of random batches on the device of the session, which must have been
+// started, and returns the times. The weights of the session change.
 OperationTimes time_operations(BatchSession& session, const OperationSampling& how);
 
 // Returns the times that a GPU with nominal rates (cost/nominal.h) would need for these batches.

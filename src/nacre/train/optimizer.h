@@ -1,5 +1,6 @@
-// The optimiser of a run: its settings and their checks, what is carried from step to step, and the
-// schedule of the learning rate. The steps themselves are in engine/optimizer.h.
+// This file has the settings of a run's optimiser and their checks, what the optimiser carries from
+// step to step, and the schedule of the learning rate. The steps themselves are in
+// engine/optimizer.h.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace nacre {
 
-void check_optimizer(const OptimizerOptions& options);  // throws UserError
+void check_optimizer(const OptimizerOptions& options);  // throws UserError for bad settings
 
 // OptimizerState: what an optimiser carries from step to step, in host memory, as checkpoints hold
 // it.
@@ -59,7 +60,7 @@ struct ScheduleOptions {
   double final_ratio = 0;
   int patience = 10;  // plateau: evaluations without improvement before a drop
 };
-void check_schedule(const ScheduleOptions& schedule);  // throws UserError
+void check_schedule(const ScheduleOptions& schedule);  // throws UserError for bad settings
 // Returns the rate without the drops of a plateau schedule, which are no function of the epoch; the
 // caller multiplies by Plateau::factor.
 double scheduled_lr(const ScheduleOptions& schedule, double base, int epoch, int epochs);

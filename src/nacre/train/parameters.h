@@ -1,5 +1,5 @@
-// The parameters of a model as one flat f32 block, so that optimisers and checkpoints walk a single
-// array.
+// Parameters: the parameters of a model as one flat f32 block, so that optimisers and checkpoints
+// walk a single array.
 #pragma once
 
 #include <cstdint>

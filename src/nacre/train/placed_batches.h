@@ -32,8 +32,8 @@ class HostShare {
   // Brings the weights that batch `number` of an epoch reads from the device; waits for the steps
   // that were queued before.
   void fetch_weights(Backend& device, int64_t number);
-  // Sends the state that the batch has written (running statistics) to where the device keeps that
-  // of the batch, and its gradient to `gradient` in the device's memory.
+  // Sends the state that the batch has written (running statistics) to the weights that the batch
+  // reads on the device, and its gradient to `gradient` in the device's memory.
   void send_results(Backend& device, int64_t number, void* gradient);
 
   // Returns the bytes of the weights and gradients that the constructor and start() allocate.
@@ -48,8 +48,9 @@ class HostShare {
   Learner learner_;
   BlockRunner runner_;
   std::shared_ptr<void> gradients_;
-  // Where the plan writes gradients that are one value with another one, in elements from the
-  // beginning of the gradients: {from, to, size}.
+  // Describes a gradient that the plan does not write at its own place, because it is the same
+  // value as another gradient. send_results() copies it. All numbers are in elements; `from` and
+  // `to` count from the beginning of the gradients.
   struct Shared {
     int64_t from, to, size;
   };
@@ -58,8 +59,8 @@ class HostShare {
 
 class PlacedBatches : public BatchComputer {
  public:
-  // `parts` are those of the device's batches, and `own` computes these. All must outlive this
-  // object.
+  // `parts` is what the device's batches are computed with, and `own` computes them. `share` and
+  // all that `parts` refers to must outlive this object.
   PlacedBatches(const BatchParts& parts, std::unique_ptr<BatchComputer> own, HostShare& share,
                 std::shared_ptr<Backend> device, BatchPlaces places);
 
@@ -70,15 +71,16 @@ class PlacedBatches : public BatchComputer {
   RowReads rows_read() override;
   double loading_seconds() override { return own_->loading_seconds(); }
 
-  // With tracks, PreparedBatch::run() of a batch on the host only computes, on any thread. The
-  // functions below do the rest, on the thread that queues the steps of the device.
+  // With tracks, PreparedBatch::run() of a batch on the host only computes, and any thread may call
+  // it. The thread that queues the steps of the device must call fetch_weights() before and
+  // send_results() after it.
   bool on_host(int64_t number) const { return places_.computes_on_host(number); }
   void fetch_weights(int64_t number) { share_.fetch_weights(*device_, number); }
-  // Keeps the loss that a batch has on the device, and returns where. It stays until the next batch
-  // of the same track.
+  // Copies the loss that a batch has on the device to where it stays until the next batch of the
+  // same track, and returns that place.
   const void* keep_loss(int64_t number, const void* loss);
-  // Sends what the host has computed of a batch, the gradient to where the optimiser reads it, and
-  // returns where the loss is on the device.
+  // Sends what the host has computed of a batch to the device: its gradient to where the optimiser
+  // reads it, its state, and its loss. Returns where the loss is on the device.
   const void* send_results(int64_t number, const void* loss);
 
   // Return how many batches the host has computed so far, and the seconds that this took.
@@ -95,7 +97,7 @@ class PlacedBatches : public BatchComputer {
   HostShare& share_;
   std::shared_ptr<Backend> device_;
   BatchPlaces places_;
-  std::shared_ptr<void> losses_;  // on the device, one for each track
+  std::shared_ptr<void> losses_;  // losses on the device, one for each track
   std::atomic<int64_t> host_batches_{0};
   std::atomic<double> host_seconds_{0};
 };

@@ -1,5 +1,5 @@
-// The part of BatchSession that follows schedules: where samples are drawn, how many of them are
-// drawn together, and which batches the host computes beside the device.
+// This file is the part of BatchSession that follows schedules: where samples are drawn, how many
+// of them are drawn together, and which batches the host computes beside the device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +15,14 @@
 namespace nacre {
 namespace {
 
-// Batches that the plan of the host is made on.
+// The plan of the host is made on this many batches.
 constexpr int kHostTrials = 5;
 
 }  // namespace
 
-// The places of a run that is continued, or of a plan file, are kept, because values depend on
-// them. Otherwise a session of its own, which follows no schedule, learns what operations cost.
+// Chooses the places of the batches. Those of a run that is continued, or of a plan file, are kept,
+// because values depend on them. If there are none, a second session, which follows no schedule,
+// learns what operations cost.
 void BatchSession::choose_places() {
   BatchPlaces& places = planning_.plan.places;
   const std::string& name = run_.config.batch_schedule;
@@ -42,7 +43,8 @@ void BatchSession::choose_places() {
   run_.notes.push_back("schedule " + name + ": " + places_text(places, device_->name()));
 }
 
-// The plan of the host comes from rules, so that it is the same whenever a run is continued.
+// Makes what the host needs to compute batches. The plan of the host comes from rules, so that it
+// is the same whenever the run is continued.
 void BatchSession::share_with_host(const Dfg& all_rows, const Blocks& whole) {
   if (!planning_.plan.places.host_computes()) return;
   const std::shared_ptr<Backend> host = make_cpu_backend(std::make_shared<GraphViews>());
@@ -89,7 +91,8 @@ void BatchSession::sample_on_device() {
   });
   const std::function<BatchOrder()> order = [this] { return batch_order(part_); };
   const bool required = where == "device";
-  // Those who draw a group share its batches by themselves.
+  // Without groups, the places say which batches the host draws, and the device skips these. With
+  // groups, the device and the host divide the batches of a group while they draw.
   const bool each = placed && places.host_draws() && !places.together;
   DrawRequest request{run_.config.sampling, *sampler_, order, ahead, scaled, drawing_bytes(ahead), required};
   if (each) request.skips = [places](int64_t batch) { return places.draws_on_host(batch); };
@@ -101,7 +104,8 @@ void BatchSession::sample_on_device() {
                       scheduled ? "use salient" : "use auto or host");
     return;
   }
-  // Groups are drawn by the device and the host together, unless the user says where.
+  // Groups are drawn by the device and the host together, unless --sample-on says where, or the
+  // host has only one thread.
   const bool in_turn = run_.config.batch_schedule == "in-turn" || places.together;
   draws_together_ = each || (in_turn && where == "auto" && num_threads() > 1);
   sampler_->draw_with(drawing.make, draws_together_);
@@ -110,8 +114,9 @@ void BatchSession::sample_on_device() {
                                           : "neighbours are drawn on the device");
 }
 
-// Samples of a group may take a quarter of the memory that is left on the host. Which batches are
-// sampled together does not change them, so the results do not depend on this.
+// Chooses how many batches a group has. Their samples may take a quarter of the memory that is left
+// on the host. Which batches are sampled together does not change the samples, so the results do
+// not depend on this number.
 void BatchSession::choose_group() {
   const bool together = run_.config.batch_schedule == "in-turn" || planning_.plan.places.together;
   if (!together || sampler_->layers() == 0) return;

@@ -42,10 +42,10 @@ class TrialTimers : public PlanTimer {
   std::vector<std::unique_ptr<KernelTimer>> timers_;
 };
 
-// The graph or the batches that plans are made for and timed on.
+// Holds the graph or the batches that plans are made for and timed on.
 struct Trials {
   std::vector<TrialBlocks> list;
-  size_t typical = 0;     // the trial whose sizes decide
+  size_t typical = 0;     // index of the trial whose sizes decide
   bool changing = false;  // whether the trials are batches
 };
 
@@ -75,8 +75,8 @@ PlanningInput input_of(const Dfg& dfg, const Blocks& blocks, const std::shared_p
   return input;
 }
 
-// Frees the halves of the edges that were only made to compare plans. The back end has forms of
-// them if plans were timed; if it cannot drop these, the halves stay.
+// Frees the halves of the edges if they were only made to compare plans. If plans were timed, the
+// back end has forms of the halves; if it cannot drop these forms, the halves stay.
 void drop_unused_cover(const PlanAnswer& answer, const Blocks& blocks, Backend& backend) {
   if (blocks.cover_bytes() == 0 || blocks.uses_cover(answer.plan.dfg)) return;
   const CoverLayers cover = blocks.cover_layers();
@@ -92,7 +92,7 @@ PlanAnswer plan_on(const Dfg& dfg, const Trials& trials, const std::shared_ptr<B
   input.changing = trials.changing;
   if (trials.changing) input.device = input.device.of_batches();
   input.timer = [&](int64_t memory, int64_t bytes) { return timers_of(trials, backend, memory, bytes); };
-  const bool divided = blocks.cover_bytes() > 0;  // somebody may use the halves already
+  const bool divided = blocks.cover_bytes() > 0;  // halves made earlier may be in use
   PlanAnswer answer = answer_request(std::move(input), request);
   if (!divided) drop_unused_cover(answer, blocks, *backend);
   return answer;

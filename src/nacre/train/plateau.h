@@ -5,16 +5,16 @@
 
 namespace nacre {
 
-// The state of the schedule, which is part of a checkpoint.
+// Holds the state of the schedule, which is part of a checkpoint.
 struct Plateau {
   double factor = 1;  // factor of the learning rate
   double best = 0;    // the best value so far, if `seen`
   bool seen = false;  // whether there was a value
   int waited = 0;     // number of values since the best one, or since the last drop
 
-  // Takes the value of one evaluation. It is better the smaller it is if `falls`; otherwise the
-  // larger it is. The rate drops when more than ScheduleOptions::patience values in a row were not
-  // better than the best one.
+  // Takes the value of one evaluation. If `falls`, smaller values are better; otherwise larger
+  // ones. The rate drops when more than ScheduleOptions::patience values in a row were not better
+  // than the best one.
   void observe(const ScheduleOptions& schedule, double value, bool falls);
 };
 

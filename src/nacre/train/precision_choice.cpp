@@ -9,7 +9,7 @@
 namespace nacre {
 namespace {
 
-// Rows of a rank that stores bf16 travel as bf16.
+// Rows of a rank that stores bf16 travel as bf16, and take this share of the bytes of f32.
 constexpr double kBytesOfBf16 = 0.5;
 
 // Returns the reports as they would be if some ranks computed in bf16.
@@ -27,7 +27,8 @@ std::vector<PartReport> in_bf16(std::vector<PartReport> parts, const std::vector
 
 const std::vector<PartTime>& times_of(const ShareChoice& choice) { return choice.moves ? choice.then : choice.now; }
 
-// Adds the ranks that can switch and take longest, up to a tolerance. Returns whether there is one.
+// Marks in `bf16` the ranks that can switch and take longest, up to a tolerance. Returns whether it
+// has marked any.
 bool add_busiest(const std::vector<PartReport>& parts, const std::vector<PartTime>& times, std::vector<char>& bf16) {
   const double longest = slowest(times);
   bool added = false;

@@ -49,7 +49,7 @@ std::vector<std::string> precisions_of(const RunConfig& config) {
                   "give one name, or one for each device of --devices");
 }
 
-// A part of a GPU as the user writes it, for example cuda:0@32.
+// Describes a part of a GPU as the user writes it, for example cuda:0@32.
 struct WrittenPart {
   std::string gpu;
   int multiprocessors = 0;  // 0: the text names no part of a GPU
@@ -67,7 +67,7 @@ WrittenPart written_part(const std::string& text) {
 }  // namespace
 
 int busy_multiprocessors(const std::vector<std::string>& devices, const std::string& device) {
-  constexpr int kGroup = 8;  // parts have a multiple of so many multiprocessors
+  constexpr int kGroup = 8;  // parts have a multiple of this many multiprocessors
   const std::string gpu = written_part(device).gpu;
   int busy = 0;
   for (const std::string& text : devices) {

@@ -1,4 +1,5 @@
-// The devices of the ranks of a run (--devices). A rank is a device with a share of the nodes.
+// This file finds the devices of the ranks of a run (--devices). A rank is a device with a share of
+// the nodes or of the mini-batches.
 #pragma once
 
 #include <string>
@@ -8,10 +9,10 @@
 
 namespace nacre {
 
-// The most ranks that one process drives.
+// One process drives at most this many ranks.
 inline constexpr int kMostRanks = 64;
 
-// The device of one rank.
+// Describes the device of one rank.
 struct RankDevice {
   std::string text;    // the device as the user wrote it, for example cpu:2 or cuda:0@32
   std::string device;  // what --device calls it: cpu, cuda:0, cuda:0@32
@@ -24,9 +25,9 @@ struct RankDevice {
 
 // Returns the devices of the list. "cpu:2" is two threads of the host; "cpu" without a number
 // shares the host's threads evenly with other entries without a number. Throws UserError if an
-// entry is no device, or if this process drives it and it is not there or does not support its
-// precision. RunConfig::precision has one name for all GPUs (the host computes in f32 then), or one
-// for each device. If it is auto, a GPU begins with tf32.
+// entry is no device, or if it is a device for this process that is not there or does not support
+// its precision. RunConfig::precision has one name for all GPUs (the host computes in f32 then), or
+// one for each device. If it is auto, a GPU begins with tf32.
 std::vector<RankDevice> rank_devices(const RunConfig& config);
 
 // Returns how many multiprocessors all ranks that name parts of the same GPU as `device`

@@ -87,8 +87,8 @@ Tensor RankInputs::rows(const Tensor& table, int64_t count) const {
   return gather_rows(table, vertices_.span().first(static_cast<size_t>(count)));
 }
 
-// A training vertex weighs as much as it does on one device: the mean is over the training vertices
-// of all ranks.
+// Returns the weights of the rank's own vertices in the loss. A training vertex weighs as much as
+// it does on one device, because the mean is over the training vertices of all ranks.
 Tensor RankInputs::loss_weights() const {
   double total = 0;
   for (const NodeId v : run_.dataset.splits.train) total += run_.counts(v) ? run_.class_weight(v) : 0;

@@ -1,5 +1,5 @@
-// The rows that one rank has of every input of a model: those of its own vertices and of its halo,
-// or, for aggregation in columns, those of the whole graph.
+// RankInputs: the rows that one rank has of every input of a model. They are those of its own
+// vertices and of its halo, or, for aggregation in columns, those of the whole graph.
 #pragma once
 
 #include <map>
@@ -27,15 +27,15 @@ class RankInputs {
   // all edges turned around; it may be null. All arguments must outlive this object.
   RankInputs(const RunData& run, const LocalGraph& local, const LocalGraph* reversed);
 
-  // Makes the values of the inputs that the plan has. Without a call for a plan, bind() of its
-  // executor fails.
+  // Makes the values of the inputs that the plan reads. bind() of a plan's executor fails if this
+  // function was not called for the plan.
   void make(const Plan& plan);
-  // Binds all inputs of the executor. Inputs that no step reads stay on the host.
+  // Binds all inputs of the executor. On a GPU, features that no step reads, but only constants,
+  // stay on the host.
   void bind(Executor& executor, Learner& learner) const;
   // Makes the values that a plan reads, as make() does, and returns their bytes.
   int64_t bytes_of(const Plan& plan);
-  // Frees the values that none of these plans reads. The plans that were compared before may have
-  // read more.
+  // Frees the values that none of `plans` reads. Plans that were only compared may have read more.
   void keep_only(const std::vector<const Plan*>& plans);
   // Return the bytes of the features, and the bytes of all other inputs.
   int64_t feature_bytes() const;
@@ -48,8 +48,8 @@ class RankInputs {
   Tensor value(const std::string& name) const;
   Tensor rows(const Tensor& table, int64_t count) const;
   Tensor loss_weights() const;
-  // Returns the leaf `name` for the whole graph, with a row for each of its vertices or edges. A
-  // rank takes the rows of its own part from it.
+  // Returns the values of the leaf `name` for the whole graph, with a row for each of its vertices
+  // or edges. A rank takes the rows of its own part from it.
   Tensor value_of_all(const std::string& name) const;
 
   const RunData& run_;

@@ -15,7 +15,7 @@ Dfg rank_model(const RunData& run, bool training, bool embeddings) {
 PlanAnswer plan_for_ranks(const Dfg& dfg, const RankPart& part, const std::shared_ptr<Backend>& backend,
                           const RunConfig& config, const std::string& resumed_plan) {
   PlanRequest request = plan_request(config, config.epochs, resumed_plan);
-  // On several devices, plans are made by rules.
+  // On several devices, --plan auto makes plans by rules.
   if (request.plan == "auto") request.deterministic = true;
   if (!config.ranks.overlap) request.disabled_passes.insert("choose_early_rows");
   return plan_training(dfg, part.blocks, backend, request, [](Executor&) {});

@@ -25,9 +25,9 @@
 namespace nacre {
 namespace {
 
-// A rank on a GPU measures one of this many steps.
+// Of every kMeasuredEvery steps, a rank on a GPU measures one.
 constexpr int64_t kMeasuredEvery = 8;
-// The number of the first step after those whose kernels are timed.
+// The first step that is measured has this number. It follows the steps whose kernels are timed.
 constexpr int64_t kFirstMeasured = kTimedSteps + 1;
 
 }  // namespace
@@ -82,8 +82,9 @@ bool RankSession::wants_reversed(const Graph& whole) {
   return total(far) < total(local_->num_halo());
 }
 
-// The rank with the most edges plans. Ranks that compute on another kind of device than the planner
-// take its options, too, because all ranks must send the same rows.
+// Makes the plan options and chooses the rows that travel. The rank with the most edges plans.
+// Ranks that compute on another kind of device than the planner take its options, too, because all
+// ranks must send the same rows.
 void RankSession::plan(const Dfg& dfg) {
   Communicator& control = setup_.control;
   const std::vector<int64_t> edges = all_numbers(control, local_->graph.num_edges());
@@ -142,8 +143,8 @@ void RankSession::place(const Dfg& dfg) {
   }
 }
 
-// Ranks in the memory of one host copy rows as fast as any other array, so nothing is measured for
-// them, and their plans are the same in every run.
+// Ranks that share the memory of one host copy rows as fast as any other array, so nothing is
+// measured for them, and their plans are the same in every run.
 double RankSession::link_rate() {
   const std::vector<int> on_host = all_numbers(setup_.control, device().on_host() ? 1 : 0);
   const bool one_memory = setup_.needs.mpi == nullptr && std::find(on_host.begin(), on_host.end(), 0) == on_host.end();
@@ -195,8 +196,8 @@ void RankSession::make_executor(const Dfg& dfg, std::unique_ptr<Executor>& execu
                                         ExecutorOptions{.overlap = setup_.config.ranks.overlap});
 }
 
-// If a rank's values do not fit, the rank that lacks most chooses values that all ranks drop and
-// compute again.
+// If the values of some ranks do not fit, the rank that lacks the most memory chooses values that
+// all ranks drop and compute again.
 void RankSession::fit(const Dfg& dfg) {
   constexpr int kTurns = 4;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -349,7 +350,8 @@ bool RankSession::adds_up() const {
   return own_run_.metric == "accuracy" || (own_run_.metric == "micro_f1" && !own_run_.dataset.multilabel());
 }
 
-// Scores that are means over vertices are added up by the numbers of vertices that count.
+// Returns the scores over the vertices of all ranks, from scores that are means over the own
+// vertices of each rank. The mean of a rank is weighted by the number of its vertices that count.
 Scores RankSession::add_up(const Scores& own) {
   const auto counted = [&](const Array<NodeId>& split) {
     return static_cast<double>(std::count_if(split.begin(), split.end(), [&](NodeId v) { return own_run_.counts(v); }));
@@ -396,7 +398,7 @@ void RankSession::gather(const float* own_rows, int64_t width, float* all_rows) 
   auto* all = reinterpret_cast<std::byte*>(all_rows);
   const int64_t row_bytes = width * static_cast<int64_t>(sizeof(float));
   if (control.rank() == 0 && order_.empty()) {
-    // All ranks know the partition, so the vertices of the others need not be sent.
+    // All ranks know the partition, so rank 0 finds the vertices of the other ranks by itself.
     begin_.assign(static_cast<size_t>(control.size()) + 1, 0);
     const Array<int32_t>& part = setup_.partition.part;
     for (const int32_t p : part) ++begin_[static_cast<size_t>(p) + 1];

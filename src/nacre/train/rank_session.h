@@ -52,7 +52,7 @@ struct RankTimes {
   double exchanging() const { return communication - reduction; }
 };
 
-// Figures of one rank. Ranks send them to each other as bytes.
+// Holds the figures of one rank. Ranks send them to each other as bytes.
 struct RankFigures {
   int64_t vertices = 0;      // number of own vertices
   int64_t edges = 0;         // edges that lead to them
@@ -67,7 +67,7 @@ struct RankFigures {
   // Seconds of the kernels of a step without communication, those of the fastest timed step. They
   // were measured while the other ranks were running, too.
   double kernel_seconds = 0;
-  double edge_seconds = 0;   // those of kernel_seconds that kernels that walk edges take
+  double edge_seconds = 0;   // the part of kernel_seconds in kernels that walk edges
   int64_t memory_limit = 0;  // the result of RankSession::memory_limit()
   RankTimes times;
 };
@@ -84,9 +84,11 @@ class RankSession {
   RankPart part() const { return {*blocks_, *local_, reversed_.get()}; }
   // Returns which rows travel between ranks, and what other choices would cost.
   const PlacementChoice& placement() const { return placement_; }
-  // Returns sentences on this choice: what it is, and what the choices that lost would cost.
+  // Returns sentences about placement(): which rows travel, and what the choices that lost would
+  // cost.
   std::vector<std::string> placement_notes() const;
-  // Returns how the plan was found. Only rank 0 knows all of it.
+  // Returns how the plan was found. On a rank that did not plan, only the plan's options and the
+  // source of the plan are sure to be there.
   const PlanAnswer& planning() const { return planning_; }
   const Executor& trainer() const { return *train_; }
   const Executor& predictor() const { return *eval_; }
@@ -98,8 +100,9 @@ class RankSession {
   int64_t data_bytes() const;
   // Returns the bytes by which the memory of this rank exceeds what its device has.
   int64_t missing_bytes() const;
-  // Returns the most bytes that the rank may take where it computes. A process on the host holds
-  // the data of the whole graph there, too, so their bytes are taken off.
+  // Returns the most bytes that the rank may take where it computes. If MPI has started the
+  // processes, ranks that share a memory get equal parts of it, and on the host the bytes of
+  // data_bytes() are taken off before.
   int64_t memory_limit() const;
   // Takes the memory that memory() lists, and computes the values that never change. All ranks call
   // this together, because some of these values depend on rows of other ranks.
@@ -113,7 +116,8 @@ class RankSession {
   void share_weights();
   // Replaces this rank's weights and optimiser state by those of rank 0.
   void share_state();
-  // Returns the scores of all ranks on rank 0, and of this one on the others.
+  // Returns on rank 0 the scores over the vertices of all ranks. What it returns on other ranks
+  // must not be used.
   Scores evaluate(bool with_loss);
   // Computes an output ("logits" or "embedding") for all vertices. On rank 0, `all` has the rows of
   // all vertices of the whole graph; other ranks pass null.
@@ -139,7 +143,7 @@ class RankSession {
   // has the times of the kernels before the step.
   void keep_kernel_times(const std::vector<KernelTime>& before);
   void run_step(const StepContext& context, bool timed);
-  // Measures what the GPU of this rank does in a step.
+  // Runs a step, and measures what the GPU of this rank does in it.
   void measure_step(const StepContext& context, bool timed);
   bool wants_reversed(const Graph& whole);
   void plan(const Dfg& dfg);
@@ -154,7 +158,7 @@ class RankSession {
   void make_executor(const Dfg& dfg, std::unique_ptr<Executor>& executor);
   void fit(const Dfg& dfg);
   // Returns the plan options that rank `planner` passes, with products joined as this rank's device
-  // needs it. The other ranks wait for that rank.
+  // needs it. Other ranks pass options that are not used, and wait for that rank.
   PlanOptions agreed(int planner, const PlanOptions& own);
   Scores add_up(const Scores& own);
   void gather(const float* own_rows, int64_t width, float* all_rows);
@@ -180,7 +184,7 @@ class RankSession {
   double link_ = 0;          // the result of link_rate() before the rows were placed
   int64_t sent_before_ = 0;  // bytes that were sent to measure the link
   RankTimes times_;
-  int64_t received_ = 0;                          // bytes of rows in the last step
+  int64_t received_ = 0;                          // bytes of rows received in the last step
   double kernel_seconds_ = 0, edge_seconds_ = 0;  // the same as in RankFigures
   bool timed_ = false;                            // whether a step has been timed
   bool some_bf16_ = false;                        // whether some rank stores values as bf16

@@ -3,7 +3,7 @@
 namespace nacre {
 namespace {
 
-// Sends the values of rank 0 to all others.
+// Replaces the values at `floats` on every rank by those of rank 0.
 void share_array(Communicator& ranks, float* floats, int64_t count) {
   const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
   auto* values = reinterpret_cast<std::byte*>(floats);

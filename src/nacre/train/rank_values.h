@@ -1,5 +1,5 @@
-// Functions by which ranks tell each other numbers and weights. All ranks call them at the same
-// time, and wait for each other.
+// With these functions, ranks tell each other numbers and weights. All ranks call a function at the
+// same time, and wait for each other.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace nacre {
 
-// Returns numbers of all ranks, in their order.
+// Returns the numbers `own` of all ranks, in the order of the ranks.
 template <class T>
 std::vector<T> all_numbers(Communicator& ranks, const T& own) {
   std::vector<T> all;

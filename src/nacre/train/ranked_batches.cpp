@@ -16,8 +16,8 @@ namespace {
 
 using Kind = RankOrder::Kind;
 
-// Tells the other ranks from time to time that rank 0 is still there, while its thread does
-// something that takes long. The thread must make no calls meanwhile.
+// While the thread of rank 0 does something that takes long, tells the other ranks from time to
+// time that rank 0 is still there. That thread must not use the communicator meanwhile.
 class StillHere {
  public:
   StillHere(Communicator& control, double every) : thread_([this, &control, every] { run(control, every); }) {}
@@ -25,7 +25,7 @@ class StillHere {
   StillHere(const StillHere&) = delete;
   StillHere& operator=(const StillHere&) = delete;
 
-  // Ends the thread, and throws what a call of the thread has thrown.
+  // Ends the thread that sends the orders to wait, and throws what was thrown on it.
   void finish() {
     end();
     if (error_) std::rethrow_exception(error_);
@@ -84,8 +84,8 @@ void RankedBatchSession::start() {
   balance();
 }
 
-// Devices that are alike get the same number of batches, so there is nothing to measure if all are.
-// With --deterministic, the number of batches of a step must not depend on times.
+// Devices that are alike get the same number of batches. So if all devices are alike, nothing is
+// measured. With --deterministic, the number of batches of a step must not depend on times.
 void RankedBatchSession::balance() {
   const std::vector<DeviceSpeed>& speeds = run_.speeds();
   const bool alike = std::all_of(speeds.begin(), speeds.end(), [&](const DeviceSpeed& s) {
@@ -186,7 +186,7 @@ std::vector<RankTimes> RankedBatchSession::all_times() {
   return all;
 }
 
-// The data are counted once, and what each rank holds besides by rank.
+// Counts the data of the process once, and what each rank holds besides for each rank.
 HostMemory RankedBatchSession::host() const {
   HostMemory host;
   host.gpu = !device().on_host();

@@ -58,9 +58,10 @@ class RankedBatchSession : public RankedModel {
 
  private:
   std::vector<RankTimes> all_times() override;
-  // Calls work(), which may take longer than the other ranks wait for an order.
+  // Calls work() on rank 0, and tells the other ranks meanwhile to keep waiting, because work() may
+  // take longer than they wait for an order.
   void work_alone(FunctionRef<void()> work);
-  // If --shares auto is given and devices differ, times batches and shares them out by that.
+  // If --shares auto is given and devices differ, times batches and shares them out by these times.
   void balance();
 
   std::unique_ptr<BatchRank> own_;

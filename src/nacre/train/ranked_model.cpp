@@ -18,7 +18,7 @@ namespace {
 
 std::string size_of(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-// Gives the process as many threads as its ranks have together.
+// Gives the process at least as many threads as its ranks have together.
 void take_threads(const std::vector<RankDevice>& devices) {
   int threads = 0;
   for (const RankDevice& rank : devices) threads += std::max(1, rank.threads);
@@ -109,7 +109,8 @@ void RankedModel::end_ranks() {
   try {
     give({RankOrder::Kind::end}, [] {});
   } catch (const std::exception& error) {
-    // The run has failed before, and its error has been thrown. The ranks end all the same.
+    // Destructors call this function, so it only logs the error. give() has called fail(), which
+    // ends the ranks.
     log_verbose(std::string("a failure ended the ranks: ") + error.what());
   }
 }
@@ -118,7 +119,7 @@ std::string RankedModel::take_rank_times() {
   std::vector<RankTimes> all = all_times();
   nlohmann::json list = nlohmann::json::array();
   for (size_t r = 0; r < all.size(); ++r) {
-    // Ranks that were made anew count from 0 again, so there is nothing to subtract.
+    // Ranks that were made anew count from 0 again, so nothing is subtracted from their times.
     const RankTimes before = told_.empty() || told_[r].count > all[r].count ? RankTimes() : told_[r];
     list.push_back({{"steps", all[r].count - before.count},
                     {"computing_s", all[r].computing() - before.computing()},

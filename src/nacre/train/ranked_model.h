@@ -32,7 +32,7 @@ class RankedModel : public VertexModel {
   const std::vector<double>& shares() const { return run_.shares(); }
   // Returns the figures of all ranks so far. Waits for the other ranks.
   virtual std::vector<RankFigures> figures() = 0;
-  // Returns what was planned for each rank.
+  // Returns the figures of all ranks before the first step.
   const std::vector<RankFigures>& planned() const { return planned_; }
 
  protected:
@@ -51,8 +51,8 @@ class RankedModel : public VertexModel {
   void make_own(FunctionRef<void()> make);
   // Gives the order to all ranks, and carries out the part of rank 0 by calling `own`.
   void give(const RankOrder& order, FunctionRef<void()> own);
-  // Must be called inside a handler of an exception. Ends all ranks, and throws what the failed one
-  // threw (RankTeam::fail()).
+  // Must be called inside a handler of an exception. Ends all ranks, and throws what the failed
+  // rank threw (RankTeam::fail()).
   [[noreturn]] void fail();
   // Ends the sessions of all ranks. The destructor of a derived class calls this.
   void end_ranks();

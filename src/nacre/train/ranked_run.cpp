@@ -158,7 +158,7 @@ NewShares NewShares::unpacked(const std::string& bytes) {
 RankedRun::RankedRun(Dataset dataset, RunConfig config, const SessionNeeds& needs)
     : run_(std::move(dataset), std::move(config), needs.training), needs_(needs) {
   check_ranks(run_.config);
-  // Mini-batches refuse what they cannot train on by themselves.
+  // Sessions of mini-batches check by themselves whether they can train on several kinds of nodes.
   if (!run_.config.model.kinds.empty() && !in_batches()) {
     throw UserError("--devices", "several devices cannot train on several kinds of nodes, or on learned features, yet",
                     "use one device");
@@ -202,7 +202,8 @@ void RankedRun::share_speeds(Communicator& processes) {
   for (size_t r = 0; r < speeds_.size(); ++r) {
     if (run_.config.ranks.drives(r)) own.append(reinterpret_cast<const char*>(&speeds_[r]), sizeof(DeviceSpeed));
   }
-  // Ranks are in the order of their processes.
+  // Ranks are numbered in the order of their processes, so the texts of the processes are joined in
+  // that order.
   std::string all;
   for (const std::string& speeds : processes.all_gather(own)) all += speeds;
   NACRE_CHECK(all.size() == speeds_.size() * sizeof(DeviceSpeed), "a process has sent too many speeds of devices");
@@ -287,7 +288,7 @@ RunConfig RankedRun::config_of(int rank) const {
   config.precision = devices_[rank].precision;
   if (config.features.budget.size() > 1) config.features.budget = {run_.config.features.budget[rank]};
   if (config.device != "cpu") return config;
-  // These options are for the GPUs among the ranks.
+  // The options that are reset here are only for the GPUs among the ranks.
   const FeatureOptions plain;
   config.features_on = config.sample_on = "auto";
   config.features.budget = plain.budget;
@@ -317,7 +318,7 @@ RankSetup RankedRun::setup(const RankCalls& calls) const {
 }
 
 int RankedRun::sharing(int rank) const {
-  // Ranks on parts of one GPU share its memory.
+  // Ranks on parts of one GPU share its memory, so the part is cut off the names of devices here.
   const auto memory = [&](size_t r) { return devices_[r].device.substr(0, devices_[r].device.find('@')); };
   int count = 0;
   for (size_t r = 0; r < devices_.size(); ++r)
@@ -330,8 +331,8 @@ void RankedRun::join(MpiTeam& team, const NewShares* wanted) {
   const int own = control.rank();
   if (wanted != nullptr) take_precisions(*wanted);
   team.connect_devices([&](std::unique_ptr<Communicator> host) {
-    // The back end of a GPU finds its copies of the graph by their addresses, which change now. So
-    // the GPU is opened anew.
+    // The back end of a GPU finds its copies of the graph by the addresses of arrays, and new parts
+    // have new addresses. So the GPU is opened anew.
     opened_[own] = nullptr;
     open(own);
     DeviceLinks links = link_devices(std::move(host), *opened_[own], config_of(own));

@@ -50,13 +50,13 @@ struct RankOrder {
   int64_t shuffled_from = 0;  // for orders to begin an epoch: the first epoch that is shuffled
 };
 
-// The settings with which ranks are made anew: how the nodes are dealt out, and which ranks compute
-// in bf16. Rank 0 sends them to other processes.
+// Holds the settings with which ranks are made anew: how the nodes are dealt out, and which ranks
+// compute in bf16. Rank 0 sends them to other processes.
 struct NewShares {
   std::vector<double> shares;
   double row_work = 0;     // how many in-edges the work of a vertex itself counts as
   std::vector<char> bf16;  // whether the run has switched each rank to bf16; empty: none
-  // Whether the graph is cut as if nothing had been dealt out before.
+  // If true, the graph is cut as if nothing had been dealt out before.
   bool cuts_anew = false;
 
   std::string packed() const;
@@ -75,11 +75,12 @@ class RankedRun {
   const Partition& partition() const { return partition_; }
   // Returns the share of the work that each rank is given; they add up to 1.
   const std::vector<double>& shares() const { return shares_; }
-  // Mini-batches: returns how many of them each rank computes in a step.
+  // Returns how many mini-batches each rank computes in a step.
   const std::vector<int64_t>& counts() const { return counts_; }
-  // Mini-batches: changes these numbers. Only rank 0 calls this.
+  // Sets how many mini-batches each rank computes in a step. RankedBatchSession calls it on rank 0
+  // only.
   void take_counts(std::vector<int64_t> counts);
-  // Mini-batches: completes the settings of sampling, which depend on the model.
+  // Takes the settings of sampling for mini-batches, completed for the model.
   void complete(const SampleOptions& sampling) { run_.config.sampling = sampling; }
   // Returns whether the run chooses and changes the shares by itself (--shares auto).
   bool chooses_shares() const;
@@ -94,7 +95,8 @@ class RankedRun {
   // none, by a rule (share_rules.h), and adds a note that says why. The speeds of all devices must
   // be known.
   void deal_out();
-  // Deals out the nodes by these shares. No rank of this process may have a session at that time.
+  // Deals out the nodes, or the mini-batches, by these shares. No rank of this process may have a
+  // session at that time.
   void deal_out(std::vector<double> shares);
   // Deals out the nodes by other shares than before. Unless the graph is to be cut anew, few nodes
   // change their rank. No rank of this process may have a session at that time.
@@ -102,7 +104,7 @@ class RankedRun {
   double partition_seconds() const { return partition_seconds_; }
   // Sets the precisions of the ranks. Devices that are open must be opened again.
   void take_precisions(const NewShares& wanted);
-  // Returns whether each rank was switched to bf16.
+  // Returns for each rank whether the run has switched it to bf16.
   std::vector<char> switched() const;
   // Returns whether the run may switch ranks to bf16 (--precision auto).
   bool chooses_precisions() const;
@@ -122,7 +124,8 @@ class RankedRun {
   // the nodes: as `wanted` says or, if it is null, as deal_out() does. All processes call this at
   // the same time, and none may have a session then.
   void join(MpiTeam& team, const NewShares* wanted);
-  // Joins the other processes in the same way if this process drives several ranks.
+  // Does what join(MpiTeam&, …) does, in a process that drives several ranks: opens all devices of
+  // the process, and connects them with each other and with those of the other processes.
   void join(ProcessTeam& team, const NewShares* wanted);
   // Returns the session of a rank of this process other than rank 0; null if there is none. Rank 0
   // may read it between two orders, because the other rank then waits for the next order.
@@ -130,8 +133,8 @@ class RankedRun {
   // Does what a rank other than 0 does: makes its session, and carries out orders until the last
   // one, which it returns.
   RankOrder follow(const RankCalls& calls);
-  // Does what follow(const RankCalls&) does, in a process that has one rank. If rank 0 orders new
-  // shares, joins the other processes again and goes on.
+  // Do what follow(const RankCalls&) does, for a process that has one rank (MpiTeam) or several
+  // (ProcessTeam). If rank 0 orders new shares, join the other processes again and go on.
   void follow(MpiTeam& team);
   void follow(ProcessTeam& team);
   // Starts a thread of the team for each rank that this process drives besides its first one. These
@@ -144,11 +147,12 @@ class RankedRun {
   static void rebuild(const NewShares& wanted, Communicator& control);
 
  private:
-  // Keeps a partition that has taken until now since `start`, and the shares that it follows.
+  // Keeps a partition, the shares that it follows, and the seconds since `start` as the time that
+  // partitioning took.
   void take_partition(Partition partition, std::vector<double> shares, double start);
   bool in_batches() const { return run_.config.mode == "minibatch"; }
   RunConfig config_of(int rank) const;
-  // Returns how many ranks of this process lie in the memory that a rank lies in.
+  // Returns how many ranks of this process share the memory of `rank`, which is counted, too.
   int sharing(int rank) const;
   // Returns the ranks whose devices would only slow the others down. Returns none if the user gave
   // the shares.

@@ -60,7 +60,7 @@ void RankedSession::use_average(bool use) {
 void RankedSession::queue_step(int64_t step, double lr) {
   const bool mixed = run_.mixed();
   // In runs that are long enough, the kernels of the second step and of the two steps after it are
-  // timed. The first step would be no measure, because it also loads kernels.
+  // timed. The first step is not timed, because it also loads kernels.
   const bool timed = times_kernels() && steps_ >= 1 && steps_ <= kTimedSteps;
   give({Kind::step, mixed, timed, step, lr}, [&] {
     own_->step(step, lr, timed);

@@ -54,7 +54,7 @@ void RankedSession::balance(int64_t step) {
   std::vector<std::string> parts;
   give({Kind::describe, false}, [&] { parts = own_->describe_parts(false); });
   const std::vector<PartReport> reports = part_reports(devices(), planned_, now, parts);
-  // Cutting the graph again and planning take about as long as they did at the start.
+  // Moving work cuts the graph and plans again, which takes about as long as it did at the start.
   const BalanceSettings settings{.row_work = config().ranks.partition.row_work,
                                  .steps_left = static_cast<double>(config().epochs - (step + 1)),
                                  .cost_seconds = run_.partition_seconds() + plan_seconds_,
@@ -78,7 +78,8 @@ void RankedSession::move_work(const NewShares& wanted) {
   Parameters& parameters = own_->learner().parameters();
   const std::vector<float> weights(parameters.data(), parameters.data() + parameters.size());
   const OptimizerState state = own_->learner().optimizer();
-  // The first partition comes from the cache, or the same cut makes it again.
+  // If the new parts do not fit, the shares in use are restored. The graph is then cut as at the
+  // start, so the first partition comes from the cache or is made again.
   const NewShares before{run_.shares(), config().ranks.partition.row_work, run_.switched(), true};
   make_again(wanted);
   try {
@@ -95,8 +96,8 @@ void RankedSession::move_work(const NewShares& wanted) {
 
 void RankedSession::make_again(const NewShares& wanted) {
   if (!in_processes()) {
-    // The back end of a GPU finds its copies of the graph by their addresses, which change now. So
-    // devices are opened anew.
+    // The back end of a GPU finds its copies of the graph by the addresses of arrays, and new parts
+    // have new addresses. So devices are opened anew.
     give({Kind::end}, [] {});
     own_.reset();
     team_.reset();

@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-// The scores of a tile of users and a block of items fit a core's own cache.
+// The scores of kTileUsers users for kBlockItems items fit a core's own cache.
 constexpr int64_t kTileUsers = 32;
 constexpr int64_t kBlockItems = 1024;
 
@@ -22,7 +22,7 @@ struct Scored {
 
 bool better(const Scored& a, const Scored& b) { return a.score > b.score || (a.score == b.score && a.item < b.item); }
 
-// Keeps the best k items so far, with the worst of them on top.
+// Keeps the best k items so far in a heap, with the worst of them on top.
 class Best {
  public:
   explicit Best(int64_t k) : k_(static_cast<size_t>(k)) {}
@@ -35,7 +35,8 @@ class Best {
       if (!std::isnan(scores[i])) push({scores[i], static_cast<NodeId>(first + i)});
     }
     while (i < count) {
-      // Most scores are below all that are kept, so they are skipped in runs.
+      // Most scores are no better than the worst one that is kept, so runs of kRun such scores are
+      // skipped at once.
       const int64_t run = std::min(kRun, count - i);
       const float least = heap_.front().score;
       int above = 0;
@@ -149,7 +150,7 @@ int64_t best_items_bytes(int64_t users, int64_t items, int64_t width, int64_t k)
   constexpr int64_t kFloat = sizeof(float);
   const int64_t blocks = (items + kBlockItems - 1) / kBlockItems;
   const int64_t packed = blocks * cpu::gemm_packed_size(kBlockItems, width) * kFloat;
-  // The lists of the best items grow by doubling.
+  // A list of the best items grows by doubling, so it may have room for twice as many items.
   const int64_t heaps = std::min(k, items) * static_cast<int64_t>(2 * sizeof(Scored));
   const int64_t tile = kTileUsers * (kBlockItems * kFloat + 2 * width * kFloat + heaps);
   return packed + users * (k + 1) * static_cast<int64_t>(sizeof(NodeId)) + num_threads() * tile;

@@ -32,8 +32,8 @@ inline constexpr NodeId kNoItem = std::numeric_limits<NodeId>::max();
 // An item whose score is not a number is never recommended.
 std::vector<NodeId> best_items(const Embeddings& embeddings, const UserItems& taken, std::span<const NodeId> users,
                                int64_t k);
-// Returns the bytes that best_items() takes for so many users, items, columns of their rows and
-// items of each user, its result included.
+// Returns the bytes that best_items() takes to find `k` items for each of `users` users among
+// `items` items, if embeddings have `width` columns. The result of best_items() is included.
 int64_t best_items_bytes(int64_t users, int64_t items, int64_t width, int64_t k);
 
 struct RankingScores {

@@ -19,8 +19,8 @@
 namespace nacre {
 namespace {
 
-// Draws normal numbers from pairs of uniform ones (Box and Muller). The same name, seed and place
-// give the same numbers.
+// Draws normal numbers from pairs of uniform ones (Box and Muller). The same key gives the same
+// numbers at the same places.
 void draw_normal(float* out, int64_t size, double deviation, uint64_t key) {
   parallel_for((size + 3) / 4, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
@@ -178,7 +178,7 @@ void RecommendSession::make_training(const std::string& resumed_plan) {
   runner_ = std::make_unique<BlockRunner>(std::move(plan), device_->backend());
   const std::unique_ptr<Executor> first = runner_->prepare(blocks);
   // Batches differ a little. An arena that is too small for a batch is replaced, but the batches
-  // that are already bound keep the old one.
+  // that are already bound keep the old one. So the arena gets some room to spare.
   const std::unique_ptr<Executor> last_batch = runner_->prepare(batch_blocks(batches_->num_batches() - 1));
   step_arena_ = std::max(first->arena_bytes(), last_batch->arena_bytes());
   step_arena_ += step_arena_ / 64;
@@ -287,7 +287,8 @@ void RecommendSession::bind_training(Binder& binder) {
   binder.bind("loss_weight", learner_->leaf("loss_weight", weight_));
 }
 
-// Returns the leaves in which a batch differs from the others: the last batch has fewer triples.
+// Returns the leaves in which a batch differs from the first one. Only the last batch has some,
+// because it has fewer triples.
 std::vector<LeafValue> RecommendSession::batch_leaves(int64_t batch) const {
   if (batch + 1 < batches_->num_batches()) return {};
   return {{"loss_weight", last_weight_}};

@@ -29,7 +29,7 @@ struct RecommendOptions {
   double init_std = 0.1;  // deviation of the normal distribution that learned rows are drawn from
   Positives positives = Positives::users;
 };
-void check_recommend(const RecommendOptions& options);  // throws UserError
+void check_recommend(const RecommendOptions& options);  // throws UserError for bad settings
 
 struct RecommendNeeds {
   bool training = true;      // false: only embeddings and their scores
@@ -91,7 +91,7 @@ class RecommendSession : public Trainee {
   void draw_embeddings();
   Plan training_plan(const Dfg& dfg, const std::string& resumed_plan);
   Blocks batch_blocks(int64_t batch) const;
-  template <class Binder>  // Executor or BlockRunner
+  template <class Binder>  // Binder is Executor or BlockRunner
   void bind(Binder& binder);
   template <class Binder>
   void bind_training(Binder& binder);
@@ -121,7 +121,7 @@ class RecommendSession : public Trainee {
   std::unique_ptr<Executor> eval_;
   // Leaves of the block of triples; the last batch has weights of its own.
   Tensor user_share_, item_share_, target_, weight_, last_weight_;
-  std::shared_ptr<void> gradient_memory_;  // the same for all batches
+  std::shared_ptr<void> gradient_memory_;  // memory of the gradients of all batches
   RankingScores test_ranking_;
   RankingScores val_ranking_;
   PlanAnswer planning_;

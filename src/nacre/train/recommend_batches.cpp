@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kEdges = 3;  // number of edges of a triple
 
-// After so many draws for a user who took nearly every item, the remaining items are counted
-// instead.
+// If this many draws for a user have found only items that the user took, the remaining items are
+// counted instead.
 constexpr uint64_t kDraws = 64;
 
 // Returns a number below n, uniform to within n / 2^32.
@@ -26,7 +26,8 @@ size_t kind_of(const Dataset& d, NodeId v) {
   return static_cast<size_t>(next - d.node_offsets.begin()) - 1;
 }
 
-// Drops repeated pairs, whatever their order.
+// Returns the items of every user by pairs of a user and an item in any order. Repeated pairs count
+// once.
 UserItems grouped(std::vector<uint64_t> pairs, const UserItemSides& sides) {
   std::sort(pairs.begin(), pairs.end());
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());

@@ -10,8 +10,8 @@
 
 namespace nacre {
 
-// The items of every user, ascending and without repetition. Users and items are numbered from 0,
-// each within its kind.
+// Holds the items of every user, ascending and without repetition. Users and items are numbered
+// from 0, each within its kind.
 struct UserItems {
   int64_t num_items = 0;
   std::vector<int64_t> ptr = {0};  // num_users + 1 elements
@@ -25,7 +25,7 @@ struct UserItems {
   bool has(int64_t user, NodeId item) const;
 };
 
-// Where users and items are among the vertices of a data set.
+// Says where users and items are among the vertices of a data set.
 struct UserItemSides {
   NodeId first_user = 0;
   int64_t num_users = 0;
@@ -46,8 +46,8 @@ UserItemSides user_item_sides(const Dataset& dataset, const std::string& where);
 UserItems items_in_graph(const Graph& graph, const UserItemSides& sides);
 UserItems items_of_pairs(const HeldOutEdges& held, const UserItemSides& sides);
 
-// Which of the items taken an epoch learns from. Their number always equals the number of pairs of
-// a user and an item taken.
+// Says which of the items taken an epoch learns from. Their number always equals the number of
+// pairs of a user and an item taken.
 enum class Positives {
   users,  // a user drawn uniformly, then one of the user's items; every user counts alike
   pairs,  // every pair once, in a drawn order; every pair counts alike
@@ -75,7 +75,8 @@ class TripleBatches {
   // Returns the number of triples that count: all but those that fill up the last batch.
   int64_t counted(int64_t batch) const;
   void begin_epoch(uint64_t epoch);
-  // Returns the block of model/recommender.h, from the vertices to the triples.
+  // Returns the block of a batch (model/recommender.h), whose edges lead from the vertices to the
+  // triples.
   Graph block(int64_t batch) const;
 
  private:
@@ -96,7 +97,7 @@ class TripleBatches {
   std::vector<NodeId> users_;  // users that are drawn
   std::vector<Pair> pairs_;
   std::vector<uint32_t> order_;  // order of the pairs in this epoch
-  Array<int64_t> row_ptr_;       // 0, 3, 6, …
+  Array<int64_t> row_ptr_;       // where the edges of each triple begin: 0, 3, 6, …
 };
 
 }  // namespace nacre

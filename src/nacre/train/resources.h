@@ -1,4 +1,5 @@
-// How busy a mini-batch run on a GPU keeps each resource. The run waits for the busiest one.
+// This file says how busy a mini-batch run on a GPU keeps each resource. The run waits for the
+// busiest one.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace nacre {
 
-// Seconds of the steps of a run.
+// Says where the seconds of the steps of a run went.
 struct StepTimes {
   int64_t steps = 0;
   double waited = 0;   // waiting for batches

@@ -30,9 +30,9 @@ void copy_to_memory(Array<T>& values) {
   values = std::vector<T>(values.begin(), values.end());
 }
 
-// Labels and splits stand behind the features in a file that is mapped. Copies of them let a run
-// whose file is cut short notice this where rows of features are read. It then ends with a
-// checkpoint, which is not possible where mapped memory has gone.
+// Copies labels and splits out of the mapped file, where they stand behind the features. If the
+// file is cut short during the run, reading a row of features from it throws an error, and the run
+// can still write a checkpoint. Reading mapped memory that is gone would end the process at once.
 void copy_labels_and_splits(Dataset& dataset) {
   copy_to_memory(dataset.labels);
   copy_to_memory(dataset.splits.train);
@@ -83,8 +83,9 @@ RunData::RunData(Dataset data, RunConfig settings, bool training)
   complete_model(training);
 }
 
-// Rows that stay on disk are used as they are. Whether they look like word counts is told by the
-// first rows of the file, whose pages are given back.
+// Throws UserError if rows that stay on disk would have to be divided by their sums, because they
+// are used as they are. The first rows of the file tell whether they look like word counts, and the
+// memory of these rows is released afterwards.
 void RunData::require_no_division(const std::string& how) const {
   const bool divides = divides_rows(dataset.features, how);
   native::release_pages(dataset.features.raw(), dataset.features.bytes());
@@ -137,8 +138,8 @@ void RunData::complete_model(bool training) {
   }
   m.kinds = kinds;
   leaves = feature_leaves(dataset, kinds);
-  // With several kinds, this is the width that features are projected to: the trained one, or that
-  // of the hidden layers.
+  // With several kinds, m.in_dim is the width that features are projected to: the trained one, or
+  // that of the hidden layers.
   m.in_dim = kinds.empty() ? dataset.num_features() : trained_in;
   m.out_dim = dataset.num_classes;
   if ((trained_in != 0 && trained_in != m.in_dim) || (trained_out != 0 && trained_out != m.out_dim)) {
@@ -153,7 +154,7 @@ void RunData::complete_model(bool training) {
 }
 
 void RunData::reorder(const Array<NodeId>& order) {
-  // The old rows are freed with the last leaf that refers to them.
+  // Old rows are freed with the last leaf that refers to them, so the leaves are cleared first.
   leaves.clear();
   reorder_features(dataset, order);
   reorder_all_but_features(dataset, order);
@@ -163,7 +164,8 @@ void RunData::reorder(const Array<NodeId>& order) {
 std::string RunData::fingerprint() const {
   uint64_t h = data_fingerprint;
   std::string settings = result_settings_json(config);
-  // The file of a model may have changed since the run was started.
+  // The file of a model may have changed since the run was started, so the model itself is
+  // included.
   if (!file_of_model(config.model.model).empty()) settings += print_dfg(build_model(config.model));
   for (const char c : settings) h = mix_key(h, static_cast<unsigned char>(c));
   return fmt::format("{:016x}", h);

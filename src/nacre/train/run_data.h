@@ -39,7 +39,8 @@ struct RunData {
   // Returns how much the class of a labelled vertex counts in the loss: 1, unless --class-weights
   // says otherwise.
   double class_weight(NodeId node) const;
-  // Returns whether the vertex has a label, or several.
+  // Returns whether the vertex counts in the loss and in scores: it has a label, or vertices may
+  // have several.
   bool counts(NodeId vertex) const {
     return dataset.multilabel() || (!dataset.labels.empty() && dataset.labels[vertex] >= 0);
   }

@@ -66,7 +66,8 @@ Entry parse_entry(const std::string& path, const std::string& name, const ordere
   return {name, type->dtype, std::move(shape), begin, end};
 }
 
-// The format requires that the values of all entries fill the data without gap or overlap.
+// Throws UserError unless the values of all entries fill the data without gap or overlap, as the
+// format requires.
 void check_places(const std::string& path, const std::vector<Entry>& entries, uint64_t data_bytes) {
   std::vector<std::pair<uint64_t, uint64_t>> places;
   places.reserve(entries.size());
@@ -137,7 +138,7 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
     offset += tensor.bytes();
   }
   std::string text = header.is_null() ? "{}" : header.dump();
-  // Blanks keep the values aligned, which the format allows.
+  // The format allows blanks behind the header. They align the values to 8 bytes.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   PendingFile file(path);
   const auto length = static_cast<uint64_t>(text.size());

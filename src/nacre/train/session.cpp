@@ -63,8 +63,8 @@ Session::Session(Dataset dataset, RunConfig config, const SessionNeeds& needs)
   plan_seconds_ = now_seconds() - start_;
 }
 
-// If the values of a plan do not fit, keeps fewer of them. How many bytes are too many is known
-// only for whole executors, so this may take more than one turn.
+// Drops values of the training plan if memory is short. How many bytes are too many is known only
+// for whole executors, so this may take several attempts.
 void Session::fit(const Dfg& dfg) {
   constexpr int kTurns = 4;
   const int64_t limit = memory_limit();
@@ -106,8 +106,8 @@ Plan Session::training_plan(const Dfg& dfg, const std::string& resumed_plan) {
 }
 
 std::vector<MemoryItem> Session::memory() const {
-  // On a GPU this counts its memory only; the graph and the best weights on the host are not part
-  // of it.
+  // If the run computes on a GPU, only the memory of the GPU is counted, not the graph and the best
+  // weights on the host.
   const bool gpu = !device_->on_host();
   std::vector<MemoryItem> items;
   int64_t features = 0;
@@ -143,7 +143,8 @@ std::vector<MemoryItem> Session::memory() const {
   return items;
 }
 
-// The copies are made when results are first asked for, and then stay. nacre train asks for none.
+// Results in the given order are copies, which are made when they are first asked for, and then
+// stay. nacre train asks for none.
 int64_t Session::given_bytes() const {
   if (!predicts_ || !eval_ || order_.how == Reorder::none) return 0;
   const bool embeddings = eval_->plan().dfg.find_output("embedding") >= 0;
@@ -153,8 +154,8 @@ int64_t Session::given_bytes() const {
 
 void Session::bind(Executor& executor) {
   for (const Parameter& p : learner_->list()) executor.bind(p.name, learner_->place(p));
-  // If layers begin with a sum over the raw features, that sum is a constant and the features are
-  // not needed any more.
+  // If layers begin with a sum over the raw features, that sum is a constant, and no step reads the
+  // features. On a GPU, such features then stay on the host.
   for (const FeatureLeaf& x : run_.leaves) {
     if (!device_->on_host() && !executor.step_reads(x.name)) {
       executor.bind_host(x.name, x.values.raw());

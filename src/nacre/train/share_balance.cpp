@@ -15,8 +15,8 @@ namespace {
 
 // A step must become shorter by this share of its time before a device is left out.
 constexpr double kWorthLeavingOut = 0.05;
-// Parts with this many vertices each move by 1 − 1/e of the way to the shares that balance. Smaller
-// parts move less, because their times say less.
+// If parts have this many vertices on average, they move by 1 − 1/e of the way to the shares that
+// balance. Smaller parts move less, because their measured times predict less.
 constexpr double kVerticesOfDecay = 2000;
 // The work of a row counts as at least one edge, and at most as this many edges.
 constexpr double kMostRowWork = 100;
@@ -49,9 +49,9 @@ class Forecast {
     return load;
   }
 
-  // Returns the predicted seconds of the kernels of a part. The measured seconds of the present
-  // part are scaled by the ratio of the predictions for both parts, so a device that is slower than
-  // predicted stays slower.
+  // Returns the predicted seconds of the kernels of a part. If the kernels of the present part were
+  // measured, their seconds are scaled by the ratio of the predictions for both parts, so a device
+  // that is slower than predicted stays slower.
   double seconds(size_t rank, const PartLoad& load) const {
     const PartReport& now = parts_[rank];
     const double then = predicted(now, load.features);
@@ -115,7 +115,8 @@ std::vector<ShareDevice> devices_of(const std::vector<PartReport>& parts) {
   return devices;
 }
 
-// Moves shares towards those that balance, by the exponential decay of the νGNN paper.
+// Returns shares between `from` and `to`, the shares that balance, by the exponential decay of the
+// νGNN paper. `vertices` is the number of vertices of all parts.
 std::vector<double> decayed(const std::vector<double>& from, const std::vector<double>& to, double vertices) {
   const double left = std::exp(-vertices / static_cast<double>(from.size()) / kVerticesOfDecay);
   std::vector<double> shares;

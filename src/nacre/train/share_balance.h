@@ -14,7 +14,8 @@
 
 namespace nacre {
 
-// What one rank reports about its part and its device. Seconds and bytes are those of one step.
+// Holds what one rank reports about its part and its device. Seconds and bytes are those of one
+// step.
 struct PartReport {
   std::string device;  // name of the device as the user wrote it
   int64_t vertices = 0;
@@ -23,7 +24,7 @@ struct PartReport {
   std::vector<double> features;           // features of the part as it is (step_features.h)
   std::optional<PerformanceModel> model;  // stored performance model of the device, if there is one
   double kernel_seconds = 0;              // measured seconds of the kernels; 0 if not measured yet
-  double edge_seconds = 0;                // those of kernel_seconds that kernels over edges take
+  double edge_seconds = 0;                // the part of kernel_seconds in kernels that walk edges
   double exchange_seconds = 0;            // seconds of moving rows during which no kernel runs
   int64_t received_bytes = 0;             // bytes of rows that come from other ranks
   int64_t memory_bytes = 0;               // bytes of memory that the rank takes
@@ -53,8 +54,8 @@ struct ShareChoice {
 
 // Returns which shares the ranks should have. If no rank has measured anything yet, all of them
 // must have a model. The shares follow N(t) = N0·exp(−λt) + b, where b is the share at which the
-// predicted times balance, N0 + b the present share, and t the vertices of a part: the times of a
-// part with few vertices tell little, so little work is moved.
+// predicted times balance, N0 + b the present share, and t the mean number of vertices of a part:
+// the times of parts with few vertices tell little, so little work is moved.
 ShareChoice balance_shares(const std::vector<PartReport>& parts, const BalanceSettings& settings);
 
 // Returns the seconds of the rank that takes longest.

@@ -32,7 +32,8 @@ void RankSession::keep_kernel_times(const std::vector<KernelTime>& before) {
     all += seconds;
     if (kernel_work(kernel, plan, *blocks_, 0)[Feature::edges] > 0) edges += seconds;
   }
-  // The fastest of the timed steps counts, because other programs only make steps longer.
+  // Keeps the times of the fastest timed step only, because other programs can make steps longer,
+  // but not shorter.
   if (kernel_seconds_ > 0 && all >= kernel_seconds_) return;
   kernel_seconds_ = all;
   edge_seconds_ = edges;

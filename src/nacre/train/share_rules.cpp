@@ -26,8 +26,8 @@ double flops_of_cycle(int arch) {
   return half ? 128 : 256;
 }
 
-// Returns how many f32 operations a thread of the host starts in a cycle: two products with a sum,
-// each on a whole vector.
+// Returns how many f32 operations a thread of the host starts in a cycle: two multiply-adds, each
+// on a whole vector register.
 double host_flops_of_cycle() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return 64;

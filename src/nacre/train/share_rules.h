@@ -11,12 +11,13 @@
 
 namespace nacre {
 
-// Returns the names of all rules: auto, uniform, cores, flops and frequency. With auto, shares
-// begin by a score of each device, and then follow predicted and measured times (share_balance.h).
+// Returns the names of all rules: auto, uniform, cores, flops and frequency. With auto, the first
+// shares follow a score of each device, and later ones predicted and measured times
+// (share_balance.h).
 std::vector<std::string> share_rule_names();
 
-// What is known of a device before it has computed anything; 0 stands for unknown. Processes send
-// it to each other as bytes.
+// Holds what is known of a device before it has computed anything; 0 stands for unknown. Processes
+// send it to each other as bytes.
 struct DeviceSpeed {
   double cores = 0;  // number of multiprocessors of a GPU, or of threads of the host
   // Speed that the first shares of --shares auto follow; a thread of the host counts as 1.
@@ -32,7 +33,8 @@ struct FirstShares {
   std::vector<double> shares;  // one share for each device; they need not add up to 1
   std::string reason;          // a sentence that says what the shares follow
 };
-// Returns the shares by a rule. Throws UserError if a device does not tell what the rule reads.
+// Returns the shares by a rule. Throws UserError if the number that the rule reads is unknown for a
+// device.
 FirstShares shares_by_rule(const std::string& name, const std::vector<RankDevice>& devices,
                            const std::vector<DeviceSpeed>& speeds);
 

@@ -29,8 +29,8 @@ constexpr int kCountedRanks = 8;
 // Values are dropped at most this many times to make the rest fit into memory.
 constexpr int kTurns = 4;
 constexpr int64_t kNoLimit = int64_t{1} << 60;  // bytes that stand for a memory without a limit
-// A simulated rank has neither the whole graph, which sums in columns walk, nor reversed edges,
-// which partial sums walk.
+// Columns and sums are not simulated, because a simulated rank has neither the whole graph, which
+// sums in columns walk, nor reversed edges, which partial sums walk.
 constexpr const char* kLeftOut = "; columns and sums are left out, because they cannot be simulated yet";
 
 Partition one_part(int64_t vertices) {
@@ -55,7 +55,7 @@ double link_seconds(const LinkRates& link, double bytes, int peers, double by_me
 
 }  // namespace
 
-// A part of the graph, with all that is needed to make a plan for it.
+// Holds a part of the graph, with all that is needed to make a plan for it.
 struct Simulator::Part {
   const DescribedDevice& device;
   LocalGraph local;
@@ -193,8 +193,8 @@ Simulator::Planned Simulator::plan(const Part& part, bool alone, bool limited, H
   return planned;
 }
 
-// This counts what RankSession::memory() counts for a real rank. Values of vertices and edges are
-// multiplied by the scale; parameters are not.
+// Counts what RankSession::memory() counts for a real rank. The bytes of values of vertices and
+// edges are multiplied by the scale; those of parameters are not.
 double Simulator::memory_of(const Part& part, const Planned& planned) const {
   // Kernels on cores have scratch memory for each thread, so memory is counted with as many threads
   // as the device has.
@@ -259,8 +259,8 @@ void Simulator::set_links(const PartitionStats& stats, const Plan& plan, const S
       const Node& root = plan.dfg[plan.kernels[calls[c].kernel].root];
       const double row = static_cast<double>(root.type.row_size()) * stored_bytes(plan, plan.kernels[calls[c].kernel]);
       if (calls[c].op == Op::all_reduce) {
-        // A sum over all ranks takes two turns: every rank gets its slice from all others, and then
-        // sends them the sum.
+        // A sum over all ranks travels in two rounds: every rank gets its slice from all others,
+        // and then sends them the sum of the slice.
         const LinkRates& link = spread ? hardware_.between : hardware_.inside;
         seconds = link.latency + link.message * (ranks - 1) + link_seconds(link, calls[c].sent, ranks - 1, seconds);
         continue;

@@ -16,7 +16,7 @@
 
 namespace nacre {
 
-// The prediction for one rank. An epoch is one step over the whole graph.
+// Holds the prediction for one rank. An epoch is one step over the whole graph.
 struct SimulatedRank {
   std::string device;
   double share = 0;  // share of the work that the rank has
@@ -44,7 +44,8 @@ struct SimulatedRun {
   size_t dropped = 0;    // number of values that the backward pass computes again to save memory
   std::string travels;   // a text that says which rows travel between ranks, and why
 
-  // Returns the rank that takes most of its memory, of those whose memory was counted.
+  // Returns the rank that takes the largest part of its device's memory, of those whose memory was
+  // counted.
   const SimulatedRank& fullest() const;
   // Returns the longest time of any rank, separately for each kind of time.
   StepSplit longest() const;
@@ -70,7 +71,8 @@ class Simulator {
   // Returns the settings that a plan for this device is made with.
   RunConfig config_for(const DescribedDevice& device) const;
   std::shared_ptr<Backend> backend_of(const DescribedDevice& device) const;
-  // Returns the model of a device while `ranks` ranks run.
+  // Returns the cost model of a device while `ranks` ranks run, some of which may slow each other
+  // down because they share a machine.
   CostModel model_of(const DescribedDevice& device, int ranks) const;
   // Return the graph as one device would have it, and the part of one rank.
   std::unique_ptr<Part> whole_of(const DescribedDevice& device) const;
@@ -84,8 +86,9 @@ class Simulator {
   double memory_of(const Part& part, const Planned& planned) const;
   // Sets the memory of the largest rank or, if there are few ranks, of all ranks in `result`.
   void count_memory(const Partition& partition, int largest, const Planned& planned, SimulatedRun& result) const;
-  // Plans on the largest part and predicts all ranks. With --halo-rows auto, does this for each
-  // choice of rows that may travel, and returns the fastest run. Sets `planned` to its plan.
+  // Plans on the largest part, which `part` is, and predicts all ranks. With --halo-rows auto, does
+  // this for each choice of rows that may travel, and returns the fastest run. Sets `planned` to
+  // the plan of the run that is returned.
   SimulatedRun fastest(const Part& part, const PartitionStats& stats, Planned& planned) const;
   // Predicts a step of all ranks with the plan of the largest part.
   SimulatedRun forecast(const Part& part, const PartitionStats& stats, const Plan& plan) const;
@@ -93,7 +96,7 @@ class Simulator {
   void set_links(const PartitionStats& stats, const Plan& plan, const SimulatedRun& result,
                  std::vector<RankStep>& steps) const;
   SimulatedRun run_alone();
-  // Returns the seconds of an epoch on one such device that has the whole graph.
+  // Returns the seconds of an epoch if one device like `device` has the whole graph.
   double alone_seconds(const DescribedDevice& device);
 
   Hardware hardware_;

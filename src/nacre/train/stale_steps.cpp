@@ -38,8 +38,9 @@ void StaleSteps::finish() {
   while (!flights_.empty()) finish_first();
 }
 
-// Applies the gradients of the earliest batch. Its loss lies in the arena of its track, where no
-// other batch has computed since, or where keep_loss() has put it.
+// Applies the gradients of the earliest batch, and keeps the batch's loss. A loss that the host
+// computed lies in the arena of the batch's track, where no other batch has computed since. A loss
+// of the device is where PlacedBatches::keep_loss() has put it.
 void StaleSteps::finish_first() {
   const std::shared_ptr<Flight> flight = std::move(flights_.front());
   flights_.pop_front();

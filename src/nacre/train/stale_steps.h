@@ -18,8 +18,8 @@ namespace nacre {
 
 class StaleSteps {
  public:
-  // All must outlive the steps. `placed` is null if no schedule places batches; all of them then
-  // compute beside each other.
+  // `learner`, `backend`, `placed` and the memory of `gradients` must outlive this object. `placed`
+  // is null if no schedule places batches; all batches then compute beside each other on the host.
   StaleSteps(Learner& learner, Backend& backend, const GradientMemory& gradients, PlacedBatches* placed = nullptr)
       : learner_(learner), backend_(backend), gradients_(gradients), placed_(placed) {}
 
@@ -36,7 +36,7 @@ class StaleSteps {
     Batch batch;
     double lr = 0;
     const void* loss = nullptr;
-    bool in_line = true;  // whether it is a task of line_
+    bool in_line = true;  // whether line_ runs the batch on the host
   };
   void finish_first();
 

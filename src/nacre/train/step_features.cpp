@@ -9,14 +9,15 @@
 namespace nacre {
 namespace {
 
-// The counted work of a step: amounts of all kernels together, and their nominal seconds.
+// Holds the counted work of a step: amounts of all kernels together, and their nominal seconds.
 struct CountedStep {
   Coefficients amounts{};
   double seconds = 0;
   double start_seconds = 0;  // the part of `seconds` that starting the kernels takes
 };
 
-// The indexes of the features that describe the model and its work, behind those of the graph.
+// These are the indexes of the features that describe the model and its work. They follow those of
+// the graph.
 constexpr size_t kInputWidth = kGraphFeatures;
 constexpr size_t kTableBytes = kInputWidth + 5;
 constexpr size_t kAmounts = kTableBytes + 1;
@@ -65,8 +66,8 @@ std::vector<double> step_features(const StepDescription& step) {
   std::vector<double> features(of_graph.value.begin(), of_graph.value.end());
   const ModelOptions& m = step.model;
   const int64_t widest = std::max({m.in_dim, m.hidden, m.out_dim});
-  // The bytes of the widest value of the vertices. Whether they fit a cache decides how fast rows
-  // are gathered.
+  // The widest value of the vertices has this many bytes. Whether they fit a cache decides how fast
+  // rows are gathered.
   const int64_t table_bytes = graph.num_src() * widest * 4;
   for (const int64_t number : {m.in_dim, m.hidden, m.out_dim, int64_t{m.layers}, int64_t{m.heads}, table_bytes}) {
     features.push_back(static_cast<double>(number));

@@ -1,6 +1,6 @@
-// The features from which a performance model (cost/performance_model.h) predicts the time of a
-// training step: features of the adjacency matrix (graph/features.h), widths of the model, and the
-// work that the plan's kernels count (plan/work.h).
+// This file computes the features from which a performance model (cost/performance_model.h)
+// predicts the time of a training step: features of the adjacency matrix (graph/features.h), widths
+// of the model, and the work that the plan's kernels count (plan/work.h).
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@ struct StepDescription {
   const ModelOptions& model;  // settings of the model, with sizes and defaults filled in
   const Plan& plan;
   const Blocks& blocks;
-  int64_t own = 0;   // the first sources belong to the part; the others are its halo
-  bool gpu = false;  // whose nominal rates count
+  int64_t own = 0;   // number of own vertices, the first sources; the others are the halo
+  bool gpu = false;  // whether nominal rates of a GPU count, not those of the host
 };
 std::vector<double> step_features(const StepDescription& step);
 
@@ -32,7 +32,7 @@ struct PartGrowth {
 // Returns the features of a part of another size whose rows are like those of the part that
 // `features` describe.
 std::vector<double> scaled_features(std::vector<double> features, const PartGrowth& growth);
-// Returns the counted seconds among the features of a step.
+// Returns the feature that holds the nominal seconds of the counted work of a step.
 double counted_seconds(const std::vector<double>& features);
 
 }  // namespace nacre

@@ -1,5 +1,5 @@
-// The performance model of one device and one model, kept in the cache folder beside the machine's
-// profile. Learning it takes about a minute, so it is learned once.
+// This file makes the performance model of one device and one model. It is kept in the cache folder
+// beside the machine's profile, because learning it takes about a minute.
 #pragma once
 
 #include <optional>
@@ -22,13 +22,13 @@ struct StepModel {
   std::vector<TimedPart> parts;  // what it learned from
 };
 
-// Compares all regressors on the parts and fits the best one to all of them.
+// Fits the regressor with the best of `scores` to all parts, and returns the result.
 StepModel learn_step_model(std::vector<TimedPart> parts, const std::vector<RegressorScore>& scores, uint64_t seed);
 
 // Returns the stored model; nothing if there is none for this key. A file that cannot be used is
 // reported as a warning.
 std::optional<PerformanceModel> load_step_model(const std::string& key);
-// Writes a temporary file and renames it. A failure is only a warning.
+// Stores the model under `key`, in a temporary file that is renamed. A failure is only a warning.
 void save_step_model(const std::string& key, const StepModel& model);
 
 // Returns the stored model of the device and the settings; if there is none, times parts of the

@@ -22,7 +22,7 @@ constexpr const char* kTwins[] = {"cora",        "pubmed",          "arxiv@0.2",
                                   "reddit@0.02", "yelp@0.05",       "proteins@0.02",  "products@0.015",
                                   "google@0.05", "roadnet-ca@0.02", "wiki-talk@0.02", "livejournal@0.005"};
 
-// The numbers that one draw depends on.
+// Holds the numbers that one draw depends on.
 struct Draw {
   uint64_t seed;
   uint64_t round;
@@ -81,8 +81,8 @@ double time_step(Session& session, int64_t step) {
   return clock() - start;
 }
 
-// Returns the least of several steps, after two that are not timed: whatever else the machine does
-// only makes steps longer.
+// Returns the seconds of the fastest of several steps, after two steps that are not timed. Other
+// work of the machine can only make steps longer.
 double time_steps(Session& session) {
   constexpr size_t few = 4;
   constexpr size_t many = 30;

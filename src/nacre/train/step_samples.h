@@ -1,5 +1,6 @@
-// Timed training steps on parts of graphs, from which a performance model learns (NU2). Parts look
-// like those of ranks: random vertices, ranges and balls of several sizes, with and without a halo.
+// This file times training steps on parts of graphs. A performance model learns from the times
+// (NU2). Parts look like those of ranks: random vertices, ranges and balls of several sizes, with
+// and without a halo.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace nacre {
 
-// A graph that parts are cut from, with the widths of its features and classes. The values of the
-// features do not matter for the time, so they are made up.
+// Holds a graph that parts are cut from, with the widths of its features and classes. The values of
+// the features do not matter for the time, so they are made up.
 struct PartSource {
   std::string name;
   Graph graph;
@@ -40,7 +41,8 @@ struct TimedPart {
 };
 
 // Times steps of the model in `config` on its device, one part of each source after another, until
-// the time is over; at least one round. Plans are made by rules. Shows progress.
+// the time is over, but at least one round, and returns the parts with their times. Plans are made
+// by rules. Shows progress.
 std::vector<TimedPart> time_parts(const RunConfig& config, const std::vector<PartSource>& sources,
                                   const PartSampling& sampling);
 

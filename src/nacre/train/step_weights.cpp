@@ -37,7 +37,8 @@ LossTotal StepWeights::total(const SampleKey& key) {
 const std::vector<double>& StepWeights::weights_of(uint64_t epoch) {
   const auto found = weights_.find(epoch);
   if (found != weights_.end()) return found->second;
-  // Batches of an epoch and of the one that follows it are prepared at the same time.
+  // Batches of an epoch and of the one that follows it are prepared at the same time, so only the
+  // weights of neighbouring epochs are kept.
   std::erase_if(weights_, [&](const auto& kept) { return kept.first + 1 < epoch || kept.first > epoch + 1; });
   order_.begin_epoch(epoch);
   std::vector<double>& weights = weights_[epoch];

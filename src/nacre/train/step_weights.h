@@ -24,8 +24,8 @@ class StepWeights {
   void join(int64_t batches) { group_ = batches; }
   int64_t batches_per_step() const { return group_; }
   int64_t batches_per_epoch() const { return batches_; }
-  // Returns the end of the step that begins with batch `first` of an epoch. Steps end at multiples
-  // of batches_per_step().
+  // Returns the first batch after the step that begins with batch `first` of an epoch. Steps end at
+  // multiples of batches_per_step().
   int64_t step_end(int64_t first) const { return std::min((first / group_ + 1) * group_, batches_); }
   // Says which epochs are shuffled, as BatchOrder::shuffle_from() does.
   void shuffle_from(uint64_t epoch);

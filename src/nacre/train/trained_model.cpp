@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The prefix of the names of the best weights so far in a checkpoint.
+// In a checkpoint, the names of the best weights so far begin with this prefix.
 constexpr const char* kBest = "best.";
 
 TrainedModel from_file(const std::string& file) {

@@ -1,4 +1,4 @@
-// A trained model: its weights and the settings that they belong to.
+// TrainedModel: the weights of a trained model and the settings that they belong to.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct TrainedModel {
   std::string prefix;       // prefix of the names of the weights in the file
 
   int64_t bytes() const;  // bytes of the weights
-  // Reads the weights, under names without the prefix. Throws UserError.
+  // Reads the weights, and leaves out `prefix` from their names. Throws UserError if the file is
+  // not valid.
   NamedTensors read_weights() const;
 };
 

@@ -33,8 +33,8 @@ class Trainee {
   virtual std::string settings_json() const { return config_json(config()); }
   virtual const std::string& metric() const = 0;
   virtual const Plan& plan() const = 0;
-  // Returns the plan with the variants of its kernels as they were bound, if the trainee keeps them
-  // bound.
+  // Returns the plan. If the trainee keeps the kernels of the plan bound, the plan has the variants
+  // with which they were bound.
   virtual Plan plan_as_bound() const { return plan(); }
   // Returns a text that identifies the data and the settings that determine the result.
   virtual std::string fingerprint() const = 0;

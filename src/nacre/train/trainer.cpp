@@ -128,8 +128,8 @@ class Loop {
                                       config_.epochs, state_.epoch, options_.run_folder),
                           "give a larger number, or choose another --checkpoint folder");
         }
-        // The final weights are those of the shorter run; until this run ends, those of the
-        // checkpoint must be used.
+        // The final weights are those of the shorter run. They are removed, so that the weights of
+        // the checkpoint are used until this run ends.
         if (state_.epoch < config_.epochs) fs::remove(options_.run_folder + "/model.safetensors", error);
       } else {
         log_info("no checkpoint in " + options_.run_folder + " yet; starting a new run");
@@ -155,7 +155,8 @@ class Loop {
     if (!lines.empty()) write_file(options_.run_folder + "/warnings.txt", lines);
   }
 
-  // Waits for the steps whose losses are not known yet.
+  // Adds the losses that are not known yet to the sum of the epoch, and waits for their steps.
+  // Throws RuntimeError if the sum is not finite.
   void take_losses() {
     trainee_.take_losses(state_.loss_sum);
     if (std::isfinite(state_.loss_sum)) return;
@@ -245,7 +246,8 @@ class Loop {
     return true;
   }
 
-  // If a log lacks the epoch because its write failed, a resumed run takes it from the metrics.
+  // Adds the epoch to the logs. If a write fails and a log lacks the epoch, a resumed run takes it
+  // from the metrics.
   void write_logs(const EpochReport& report) {
     try {
       for (const auto& log : logs_) log->add(report);
@@ -271,8 +273,8 @@ class Loop {
   void evaluate() {
     measure();
     observe_plateau();
-    // Without a validation split, every epoch counts as the best so far. If there was a score
-    // before, an epoch without one has diverged.
+    // Without a validation split, every epoch counts as the best so far. If an earlier epoch had a
+    // score and this one has none, training has diverged, and this epoch is not the best.
     const bool better = by_loss() ? scores_.val_loss < state_.best_loss : scores_.val > state_.best_val;
     if (std::isnan(scores_.val) ? state_.best_val < 0 : better) {
       if (by_loss() && !std::isnan(scores_.val_loss)) state_.best_loss = scores_.val_loss;
@@ -286,8 +288,8 @@ class Loop {
     }
   }
 
-  // If features cannot be read, saves the state before the end of the epoch, so that a resumed run
-  // evaluates the epoch.
+  // Evaluates the epoch. If features cannot be read, saves the state before the end of the epoch,
+  // so that a resumed run evaluates the epoch.
   void evaluate_or_save() {
     try {
       evaluate();
@@ -301,16 +303,17 @@ class Loop {
     }
   }
 
-  // Observes the value that --select compares; without validation nodes, the training loss.
+  // Gives the plateau schedule the value that --select compares or, without validation nodes, the
+  // training loss.
   void observe_plateau() {
     const bool losses = by_loss() || std::isnan(scores_.val);
     const double loss = std::isnan(scores_.val_loss) ? result_.final_loss : scores_.val_loss;
     state_.plateau.observe(config_.schedule, losses ? loss : scores_.val, losses);
   }
 
-  // With --shuffle adaptive, this begins to shuffle when the accuracy curve has bent. The last
-  // epoch is always evaluated, but its score counts only if --eval-every asks for it, so that a
-  // longer run continues a shorter one bit for bit.
+  // With --shuffle adaptive, starts to shuffle when the accuracy curve has bent. The last epoch is
+  // always evaluated, but its score counts only if --eval-every asks for it, so that a longer run
+  // continues a shorter one bit for bit.
   void observe_elbow() {
     if (config_.shuffle != "adaptive" || state_.elbow.found() || state_.epoch % config_.eval_every != 0) return;
     state_.elbow.observe(state_.epoch, std::isnan(scores_.val) ? scores_.train : scores_.val);
@@ -351,8 +354,8 @@ class Loop {
 
   void finish() {
     save();
-    // A run that was resumed after its last epoch has no scores yet. An interrupted run is not
-    // evaluated, because it should end soon.
+    // A run that was resumed after its last epoch has no scores yet, so it is evaluated here. An
+    // interrupted run is not evaluated, because it should end soon.
     if (eval_seconds_.empty() && !result_.interrupted) measure();
     result_.epochs = state_.epoch;
     result_.best_epoch = state_.best_epoch;

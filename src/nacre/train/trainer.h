@@ -23,8 +23,8 @@ struct EpochReport {
 struct TrainerOptions {
   std::string run_folder;  // folder for checkpoints and final weights; empty = write nothing
   bool resume = false;
-  // Number of epochs between checkpoints. With 0, they are written so that writing costs less than
-  // 1 % of the time, but at least every 10 minutes.
+  // Number of epochs between checkpoints. With 0, checkpoints are written so often that writing
+  // them costs less than 1 % of the time, but at least every 10 minutes.
   int checkpoint_every = 0;
   int keep = 2;              // number of checkpoints kept
   std::string metrics_file;  // file for JSON lines; empty = metrics.jsonl in the run folder
@@ -70,7 +70,8 @@ void check_training(const RunConfig& config);
 // step, with a checkpoint.
 TrainResult train(Trainee& trainee, const TrainerOptions& options);
 
-// Picks a new folder below `parent` for a run of that name: NAME-1, NAME-2, …
+// Creates a new folder below `parent` for a run of that name, NAME-1, NAME-2, …, and returns its
+// path.
 std::string fresh_run_folder(const std::string& parent, const std::string& name);
 
 }  // namespace nacre

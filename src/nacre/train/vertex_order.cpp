@@ -21,16 +21,17 @@
 namespace nacre {
 namespace {
 
-// The orders that are compared. They are tried from left to right, and the one that gains most on
-// most graphs comes first.
+// These orders are compared. They are tried from left to right, and the one that gains most on most
+// graphs comes first.
 constexpr Reorder kOrders[] = {Reorder::rabbit, Reorder::rcm, Reorder::degree};
-// Seconds for each edge that finding an order and sorting the edges by it takes on one core.
+// Finding an order and sorting the edges by it takes this many seconds for each edge on one core.
 constexpr double kSecondsOfEdge = 2e-7;
-// Share of the time of gathered rows outside of the cache that a good order may save.
+// A good order may save this share of the time in which rows that are not in the cache are
+// gathered.
 constexpr double kMaySave = 0.3;
-// Share of the predicted time of the run that comparing orders may take.
+// Comparing orders may take this share of the predicted time of the run.
 constexpr double kBudget = 0.015;
-// An order is taken if sums take at most this share of their time in the given order.
+// An order is taken only if a sum takes less than this share of its time in the given order.
 constexpr double kClearly = 0.97;
 // A sum that takes fewer seconds than this is run twice in each order.
 constexpr double kShortSum = 0.1;
@@ -54,8 +55,8 @@ Array<NodeId> find_order(const Dataset& data, Reorder how) {
   return by_kind(vertex_order(data.graph, how), data.node_offsets);
 }
 
-// Returns the bytes that an order takes for a while: those of finding it and of another copy of the
-// features.
+// Returns the bytes that are needed while an order is found and applied: those of finding it and of
+// another copy of the features.
 int64_t bytes_of_order(const RunData& run, Reorder how) {
   int64_t features = 0;
   for (const FeatureLeaf& leaf : run.leaves) features += leaf.values.bytes();
@@ -75,8 +76,8 @@ VertexOrder take(const OrderQuestion& q, Reorder how) {
   return taken;
 }
 
-// Returns the order of the plan file that the run follows. Returns nothing if it follows none, or
-// if the plan of a resumed run cannot be read, because a new one is made then.
+// Returns the order of the plan file that the run follows. Returns nothing if the run follows none,
+// or if the plan of a resumed run cannot be read, because a new plan is made then.
 std::optional<Reorder> order_in_file(const PlanRequest& request) {
   if (!request.resumed_plan.empty()) {
     try {
@@ -89,8 +90,8 @@ std::optional<Reorder> order_in_file(const PlanRequest& request) {
   return planned_order(read_file(request.plan), request.plan);
 }
 
-// The predicted seconds of a step of the plan that makes no choices, and how many of them are spent
-// on gathering rows.
+// Holds the predicted seconds of a step of the plan that makes no choices, and how many of them are
+// spent on gathering rows.
 struct Predicted {
   double step = 0;
   double gathering = 0;  // seconds of gathered rows that do not fit the cache
@@ -226,7 +227,8 @@ class OrderTrials {
 // Returns whether comparing orders is likely to gain more than it costs.
 bool pays(const OrderQuestion& q, const Predicted& p, double budget) {
   const auto edges = static_cast<double>(q.run.dataset.graph.num_edges());
-  // A trial runs one sum a few times. A step gathers in several sums, so this estimate is ample.
+  // This estimate is ample: a trial runs one sum a few times, but p.gathering is the time of
+  // several sums of a step.
   const double sums = 3 * p.gathering;
   const double cost = edges * kSecondsOfEdge + sums;
   return cost <= budget && cost < kMaySave * p.gathering * q.request.epochs;

@@ -1,6 +1,6 @@
-// The order in which a run on the whole graph numbers the vertices (--reorder). Sums over
-// neighbours read rows all over memory. If vertices that share neighbours have numbers close to
-// each other, more of these rows are still in a cache. The numbers are those of the run alone:
+// VertexOrder: the order in which a run on the whole graph numbers the vertices (--reorder). Sums
+// over neighbours read rows all over memory. If vertices that share neighbours have numbers close
+// to each other, more of these rows are still in a cache. Only the run uses these numbers:
 // predictions and embeddings come out in the order of the data set.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace nacre {
 
-// The value of --reorder with which the run chooses by itself.
+// With this value of --reorder, the run chooses by itself.
 inline constexpr const char* kAutomaticOrder = "auto";
 
 struct VertexOrder {
@@ -23,13 +23,14 @@ struct VertexOrder {
   // Vertex order[i] of the data set is vertex i of the run. Empty if all vertices keep their
   // numbers.
   Array<NodeId> order;
-  // The orders that were compared; empty if none was timed now. The times are those of a step.
+  // The orders that choose_order() has compared by timing, with predicted seconds of a step; empty
+  // if it has timed none.
   std::vector<Candidate> compared;
   SpaceGroup space;    // what the comparison looked at
   double seconds = 0;  // the time that choosing and finding the order took
 };
 
-// What choose_order() needs to know of a run.
+// Holds what choose_order() needs to know of a run.
 struct OrderQuestion {
   const RunData& run;
   const Dfg& dfg;  // the model with its gradient
@@ -44,8 +45,8 @@ struct OrderQuestion {
 // longer runs. Throws UserError if --reorder names an order that this run cannot take.
 VertexOrder choose_order(const OrderQuestion& question);
 
-// Returns whether a run that has more time for comparing would not look further than this
-// comparison did: it has found an order, or it has compared all orders.
+// Returns true if the comparison has found an order or has compared all orders. A run that has more
+// time for comparing would then not look further.
 bool holds_for_longer_runs(const VertexOrder& found);
 
 }  // namespace nacre

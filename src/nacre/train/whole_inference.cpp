@@ -23,7 +23,8 @@ WholeInference::WholeInference(const RunData& run, Learner& learner, const RunDe
 }
 
 int64_t WholeInference::bytes() const {
-  // Kernels on the host may need the destination of every edge.
+  // Kernels on the host may need the destination of every edge. The bytes of these destinations are
+  // counted if the graph does not have them yet.
   const Graph& graph = run_.dataset.graph;
   const int64_t ends = !device_.on_host() || graph.has_out() ? 0 : graph.num_edges() * 4;
   return forms_ + ends + executor_->constant_bytes(constants_) + executor_->arena_bytes();

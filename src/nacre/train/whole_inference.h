@@ -1,5 +1,5 @@
-// Exact inference on the whole graph at once. It is much faster than layer by layer, but needs more
-// memory.
+// WholeInference: exact inference on the whole graph at once. It is much faster than layer by
+// layer, but needs more memory.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The state of a block while it runs. Only the files that implement blocks include this.
+// Declares the state of a block of CUDA threads while it runs. Only the files that implement such
+// blocks include this header.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ struct Copy {
   unsigned room, bytes;
 };
 
-// A CUDA thread; its stack lies below it.
+// A Fiber is a CUDA thread of the block. It lies at the upper end of its stack.
 struct Fiber : Thread {
   Block* owner;
   void* stack_pointer;
@@ -26,7 +27,7 @@ struct Fiber : Thread {
   int number;
   bool waits, ended, at_barrier;
   std::vector<Copy> copies;
-  std::vector<size_t> groups;  // where each group of copies ends
+  std::vector<size_t> groups;  // for each group of copies, the number of copies up to its end
 };
 static_assert(sizeof(Fiber) <= kThreadRoom);
 
@@ -46,7 +47,7 @@ struct Warp {
   std::array<Lane, 32> lanes;
 };
 
-// A product that four warps compute together (wgmma).
+// Holds the operands of a product that four warps compute together (wgmma).
 struct WarpgroupProduct {
   int arrived = 0;
   struct Part {
@@ -66,17 +67,17 @@ class Block {
   Block& operator=(const Block&) = delete;
   void run(const Grid& grid, void** args, unsigned number, uint64_t order);
 
-  // ---- Called by threads of the block.
+  // ---- Threads of the block call the functions of this section.
   void barrier(Fiber& fiber);
   Word meet(Fiber& fiber, const Warp::Lane& gives);
-  // Does nothing unless races are looked for.
+  // Notes an access to shared memory, if races are looked for. Does nothing otherwise.
   void touch(Fiber& fiber, const void* pointer, int64_t bytes, Access access);
   void multiply_warpgroup(Fiber& fiber, const WarpgroupProduct::Part& gives);
   void* shared(Fiber& fiber, int number, Word bytes);
   unsigned shared_address(Fiber& fiber, const void* pointer);
   char* shared_at(unsigned address) { return shared_ + address; }
   bool in_shared(unsigned address, unsigned bytes) const { return int64_t{address} + bytes <= shared_used_; }
-  // Ends the block and does not return.
+  // Stops the whole block with an error, and does not return.
   [[noreturn]] void fail(Fiber& fiber, const std::string& why);
   [[noreturn]] void end(Fiber& fiber);
   void enter() { entry_(args_, nullptr); }
@@ -98,7 +99,7 @@ class Block {
   unsigned number_ = 0;
   std::string error_;
   int live_ = 0, at_barrier_ = 0;
-  // Fibers by the number of their thread; null if the thread has ended.
+  // These are the fibers by the number of their thread; null if the thread has ended.
   std::vector<Fiber*> fibers_;
   std::vector<Fiber*> free_;
   std::vector<char*> stacks_;
@@ -107,16 +108,16 @@ class Block {
   char* shared_ = nullptr;
   int64_t shared_used_ = 0;
   std::unique_ptr<SharedRaces> races_;  // null if races are not looked for
-  std::vector<int64_t> shared_places_;  // places of static memory, by number
-  void* runner_ = nullptr;              // stack pointer of the thread of the host
+  std::vector<int64_t> shared_places_;  // places of static shared memory, by number
+  void* runner_ = nullptr;              // stack pointer of the host thread that runs the block
   bool stopped_ = false;                // whether fail() stopped the block
 };
 
-// The products of tensor cores by their definition: operands lose their low 13 bits, and sums are
-// f32.
+// multiply_warp() and multiply_four_warps() compute the products of tensor cores by their
+// definition: operands lose their low 13 bits, and sums are f32.
 void multiply_warp(const std::array<Warp::Lane, 32>& lanes);
-// Returns the place of an element of a factor in shared memory, as a descriptor says: rows of 128
-// bytes, whose words of 16 bytes are exchanged according to the row.
+// Returns the place of element (row, k) of a factor in shared memory, as a descriptor says: rows
+// have 128 bytes, and their words of 16 bytes are exchanged according to the row.
 unsigned described_place(Word descriptor, int row, int k);
 void multiply_four_warps(const std::array<WarpgroupProduct::Part, 128>& parts, const char* shared);
 

@@ -14,8 +14,8 @@
 #error "the emulated device switches stacks by instructions of x86-64"
 #endif
 
-// Saves the registers that a called function must keep, and the stack. Continues where `to` was
-// saved.
+// Switches from one stack to another: saves the registers that a called function must keep and the
+// stack pointer in *from, and continues where `to` was saved.
 extern "C" void nacre_emulator_switch(void** from, void* to);
 asm(R"(
 .text
@@ -46,9 +46,11 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 constexpr int64_t kSharedRoom = 260 << 10;
-// Poison between pieces of shared memory, which is checked when the block has ended.
+// There are this many bytes of poison between pieces of shared memory. They are checked when the
+// block has ended.
 constexpr int64_t kSharedGap = 128;
-// Every floating type reads this byte as NaN, and as an index it is far out of range.
+// This byte fills memory without a value: every floating type reads it as NaN, and as an index it
+// is far out of range.
 constexpr int kPoison = 0xff;
 
 thread_local const char* running = nullptr;
@@ -83,7 +85,7 @@ const Calls& calls() {
             if (to % room != 0 || (bytes > 0 && reinterpret_cast<uintptr_t>(from) % room != 0)) {
               f.owner->fail(f, "a copy of " + std::to_string(room) + " bytes is not aligned to them");
             }
-            // The bytes may arrive at any time from now on.
+            // The bytes may arrive at any time from now on, so the write is noted now.
             f.owner->touch(f, f.owner->shared_at(to), room, Access::write);
             f.copies.push_back({f.owner->shared_at(to), from, room, bytes});
           },
@@ -121,7 +123,7 @@ const Calls& calls() {
   fiber.owner->end(fiber);
 }
 
-// Maps memory with pages on both sides that must not be touched.
+// Returns mapped memory that lies between two pages that must not be touched.
 char* map_guarded(int64_t bytes) {
   void* memory = mmap(nullptr, static_cast<size_t>(bytes + 2 * kPage), PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -150,7 +152,8 @@ Block::~Block() {
 
 Fiber* Block::take_stack() {
   if (free_.empty()) {
-    // Maps twice the size and keeps the aligned half.
+    // The size of a stack is also its alignment, so this maps twice the size and keeps the aligned
+    // half.
     void* both = mmap(nullptr, 2 * kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     NACRE_CHECK(both != MAP_FAILED, "no stack for a thread of the emulated device");
     auto* first = static_cast<char*>(both);
@@ -183,7 +186,8 @@ void Block::start(int number) {
   fiber.waits = fiber.ended = fiber.at_barrier = false;
   fiber.copies.clear();
   fiber.groups.clear();
-  // The stack looks as if run_thread() was about to be returned to, with six registers saved below.
+  // The stack looks as if a function was about to return to run_thread(), with six registers saved
+  // below.
   auto** top = reinterpret_cast<void**>(fiber.stack + kStack - kThreadRoom) - 1;
   *--top = reinterpret_cast<void*>(&run_thread);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
@@ -252,7 +256,8 @@ Word Block::meet(Fiber& fiber, const Warp::Lane& gives) {
   return warp.lanes[static_cast<size_t>(lane)].result;
 }
 
-// If all threads that `lane` waits for have arrived, gives each its result and lets it continue.
+// If all threads that `lane` waits for have arrived, gives each of them its result, lets them
+// continue, and returns true. Returns false otherwise.
 bool Block::complete(Warp& warp, int first, int lane) {
   const Warp::Lane gives = warp.lanes[static_cast<size_t>(lane)];
   const unsigned mask = gives.mask & ~warp.ended;
@@ -287,8 +292,8 @@ void Block::touch(Fiber& fiber, const void* pointer, int64_t bytes, Access acces
   if (!race.empty()) fail(fiber, race);
 }
 
-// The four warps read the factors of their product from shared memory. The last thread that has
-// arrived counts as the reader.
+// Notes that the four warps read the factors of their product from shared memory. The last thread
+// that has arrived counts as the reader.
 void Block::touch_factors(Fiber& fiber, const WarpgroupProduct& product) {
   if (races_ == nullptr) return;
   const WarpgroupProduct::Part& first = product.parts[0];
@@ -323,7 +328,7 @@ void Block::begin_shared(const Grid& grid) {
   shared_places_.clear();
 }
 
-// Checks that the bytes between the pieces are unchanged.
+// Checks that the poison between the pieces of shared memory is unchanged.
 void Block::check_shared(const Grid& grid) const {
   for (int64_t i = grid.shared_bytes; i < (grid.shared_bytes + kSharedGap - 1) / kSharedGap * kSharedGap + kSharedGap;
        ++i) {
@@ -371,7 +376,8 @@ void Block::run(const Grid& grid, void** args, unsigned number, uint64_t order) 
   if (races_ != nullptr) races_->begin_block(live_);
 
   const int threads = live_;
-  // Any order of threads is right, so another one is used each time.
+  // Kernels must give right results in any order of threads, so each block runs them in another
+  // one.
   const auto thread_at = [&](int i) {
     const int turned = static_cast<int>((static_cast<uint64_t>(i) + (order >> 1)) % static_cast<uint64_t>(threads));
     return (order & 1U) != 0 ? threads - 1 - turned : turned;

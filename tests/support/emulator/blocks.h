@@ -1,6 +1,6 @@
 // Runs blocks of CUDA threads on one thread of the host. Every CUDA thread has a stack of its own.
-// One thread runs until it ends or waits for others; then the next one runs. A block whose threads
-// wait for each other for ever is reported.
+// One CUDA thread runs until it ends or waits for others; then the next one runs. A block whose
+// threads wait for each other for ever is reported.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace nacre::emulator {
 
-// A compiled kernel: see nacre_enter() in cuda_shim.h.
+// Entry is the type of a compiled kernel: nacre_enter() in cuda_shim.h says what it does.
 using Entry = int (*)(void** args, int* sizes);
 
 struct Grid {
@@ -21,7 +21,7 @@ struct Grid {
   unsigned blocks = 0;
   unsigned threads = 0;
   int64_t shared_bytes = 0;  // dynamic shared memory
-  int64_t shared_limit = 0;  // limit of both kinds of shared memory together
+  int64_t shared_limit = 0;  // limit of dynamic and static shared memory together
 };
 
 class Block;
@@ -33,7 +33,8 @@ class BlockRunner {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  // Throws InternalError that names the kernel if a block cannot end or leaves its shared memory.
+  // Runs all blocks of a kernel. Throws InternalError that names the kernel if a block cannot end
+  // or leaves its shared memory.
   void run(const Grid& grid, void** args);
 
  private:

@@ -33,7 +33,7 @@ std::string contents(const fs::path& path) {
   return text.str();
 }
 
-// A folder for one call of the compiler.
+// Scratch is a temporary folder for one call of the compiler.
 class Scratch {
  public:
   Scratch() {
@@ -53,7 +53,7 @@ class Scratch {
   fs::path path_;
 };
 
-// Runs a program with its output in a file and returns its exit status.
+// Runs a program with its output in the file `log`, and returns its exit status.
 int run(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
@@ -74,7 +74,7 @@ int run(const std::vector<std::string>& command, const std::string& log) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Rewrites places in a log as NVRTC names them: FILE(LINE).
+// Returns the log with places in the sources written as NVRTC writes them: FILE(LINE).
 std::string like_nvrtc(std::string log) {
   constexpr const char* kEnd = ".cu:";
   for (size_t at = log.find(kEnd); at != std::string::npos; at = log.find(kEnd, at + 1)) {
@@ -92,7 +92,8 @@ std::string compile_now(const std::string& text, const std::string& name, int ar
   const std::string image = (scratch.path() / "image.so").string();
   const std::string log = (scratch.path() / "log.txt").string();
   std::ofstream(source, std::ios::binary) << text;
-  // Addresses that are not aligned to their value stop the program, as they stop a GPU.
+  // With these options, an address that is not aligned to its value stops the program, as it stops
+  // a GPU.
   std::vector<std::string> command = {NACRE_EMULATOR_CXX,
                                       "-std=c++17",
                                       "-O1",
@@ -122,9 +123,10 @@ std::string compile_now(const std::string& text, const std::string& name, int ar
   return contents(image);
 }
 
-// Keeps compiled kernels of this and of earlier processes if NACRE_EMULATOR_CACHE names a folder.
-// This cache stands behind the program's own: a program whose cache is empty asks, waits and gets
-// its image, only sooner.
+// Returns the image of a source. Keeps images of this process in memory, and images of all
+// processes in a folder if NACRE_EMULATOR_CACHE names one. The program's own cache does not know of
+// this one: a program whose cache is empty still asks for a compilation, waits and gets its image,
+// only sooner.
 std::string compile_once(const std::string& text, const std::string& name, int arch) {
   static std::mutex mutex;
   static auto* known = new std::unordered_map<std::string, std::string>;

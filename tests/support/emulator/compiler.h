@@ -6,7 +6,7 @@
 namespace nacre::emulator {
 
 std::string compile(const std::string& source, const std::string& name, int arch);
-// The text changes with the compiler, the shim and the way it is called.
+// Returns a text that changes with the compiler, the shim and the way the compiler is called.
 std::string compiler_version();
 
 }  // namespace nacre::emulator

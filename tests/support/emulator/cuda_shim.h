@@ -1,4 +1,4 @@
-// CUDA's built-ins for kernels that are compiled for the host. This text comes before every
+// Defines CUDA's built-ins for kernels that are compiled for the host. This text comes before every
 // generated source, and holds only what those sources use. It includes no standard headers, because
 // they take longer to compile than a kernel.
 #pragma once
@@ -18,7 +18,7 @@
 #define blockDim (nacre::emulator::self()->block_size)
 #define gridDim (nacre::emulator::self()->grid_size)
 
-// ---- Vectors.
+// ---- This section defines vector types.
 struct __align__(8) float2 {
   float x, y;
 };
@@ -47,8 +47,8 @@ inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 
-// ---- Memory. Like the hardware, these functions fault on addresses that are not aligned to the
-// value.
+// ---- The functions of this section read and write memory. Like the hardware, they fault on
+// addresses that are not aligned to the value.
 template <class T>
 inline T nacre_read(const T* p) {
   if ((unsigned long)p % alignof(T) != 0) __builtin_trap();
@@ -73,7 +73,7 @@ inline unsigned long __cvta_generic_to_shared(const void* p) {
   return t->calls->shared_address(t, p);
 }
 
-// ---- Atomics.
+// ---- This section defines atomic operations.
 template <class T, class Change>
 NACRE_UNWATCHED inline T nacre_atomic(T* p, Change change) {
   nacre_touch(p, sizeof(T), nacre::emulator::Access::atomic);
@@ -109,7 +109,7 @@ inline T atomicCAS(T* p, U want, V x) {
   return nacre_atomic(p, [&](T old) { return old == (T)want ? (T)x : old; });
 }
 
-// ---- Bits.
+// ---- This section defines operations on bits.
 template <class To, class From>
 inline To nacre_bits(From x) {
   static_assert(sizeof(To) == sizeof(From));
@@ -129,7 +129,7 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 
-// ---- Arithmetic.
+// ---- This section defines arithmetic.
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
@@ -173,7 +173,7 @@ inline T max(T a, T b) {
 }
 inline long long clock64() { return (long long)__builtin_ia32_rdtsc(); }
 
-// ---- Threads that meet.
+// ---- The functions of this section wait for other threads of the block or the warp.
 inline void __syncthreads() {
   nacre::emulator::Thread* t = nacre::emulator::self();
   t->calls->block_barrier(t);
@@ -220,13 +220,15 @@ inline unsigned __ballot_sync(unsigned mask, bool predicate) {
 inline int __any_sync(unsigned mask, bool predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, bool predicate) { return __ballot_sync(mask, !predicate) == 0; }
 
-// ---- Shared memory. translate.cpp writes these calls in the place of declarations.
+// ---- The functions of this section give shared memory. translate.cpp writes calls of them in the
+// place of declarations.
 inline void* nacre_shared(int number, unsigned long bytes) {
   nacre::emulator::Thread* t = nacre::emulator::self();
   return t->calls->shared(t, number, bytes);
 }
 
-// ---- Instructions. translate.cpp writes these calls in the place of asm statements.
+// ---- The functions of this section do what instructions do. translate.cpp writes calls of them in
+// the place of asm statements.
 inline void nacre_cp_async(unsigned to, const void* from, unsigned room, unsigned bytes) {
   nacre::emulator::Thread* t = nacre::emulator::self();
   t->calls->copy_later(t, to, from, room, bytes);
@@ -277,7 +279,7 @@ inline void nacre_bf16x2(unsigned& packed, float high, float low) {
 }
 inline void nacre_multiprocessor(unsigned& number) { number = blockIdx.x; }
 
-// ---- The entry: sizes of the arguments, and the call itself.
+// ---- This section defines how the emulator enters a kernel.
 template <int... I>
 struct NacreNumbers {};
 #ifdef __clang__
@@ -293,7 +295,8 @@ template <class... A, int... I>
 NACRE_UNWATCHED inline void nacre_call(void (*kernel)(A...), void** args, NacreNumbers<I...>) {
   kernel(*(A*)args[I]...);
 }
-// Without arguments, writes the sizes of the parameters and returns how many there are.
+// Calls the kernel with the arguments. If `args` is null, instead writes the sizes of the
+// parameters to `sizes` and returns how many there are.
 template <class... A>
 NACRE_UNWATCHED inline int nacre_enter(void (*kernel)(A...), void** args, int* sizes) {
   if (args == nullptr) {

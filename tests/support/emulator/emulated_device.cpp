@@ -20,7 +20,7 @@ constexpr int kMultiprocessors = 32;
 
 using Recorded = std::vector<Work>;
 
-// What the thread records, and for which device.
+// Says what a thread records, and for which device.
 struct Recording {
   const Device* device = nullptr;
   std::shared_ptr<Recorded> work;
@@ -28,10 +28,11 @@ struct Recording {
 thread_local Recording recording;
 thread_local const Device* beside = nullptr;  // the device whose second stream the thread uses
 
-// The number of multiprocessors of the parts that are open, as the driver counts them.
+// Counts the multiprocessors of all parts of GPUs that are open, as the driver does.
 std::atomic<int> taken_multiprocessors{0};
 
-// Takes some of the multiprocessors, while a device has them. The driver gives out groups of eight.
+// While a device has a TakenPart, some of the multiprocessors are taken. Like the driver, this
+// class gives out groups of eight multiprocessors.
 class TakenPart {
  public:
   explicit TakenPart(int multiprocessors) : count_((multiprocessors + 7) / 8 * 8) {
@@ -74,7 +75,7 @@ class EmulatedDevice final : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  // ---- Memory.
+  // ---- The functions below are about memory.
   void* allocate(int64_t bytes) override {
     called("allocate");
     return memory_.allocate(bytes);
@@ -109,7 +110,7 @@ class EmulatedDevice final : public Device {
     if (bytes > 0) submit([=](BlockRunner&) { std::memset(to, byte, static_cast<size_t>(bytes)); });
   }
 
-  // ---- Kernels.
+  // ---- The functions below load and launch kernels.
   DeviceFunction load(const std::string& image, const std::string& function) override {
     called("load");
     return const_cast<Kernel*>(kernels_.load(image, function));
@@ -127,7 +128,7 @@ class EmulatedDevice final : public Device {
     return static_cast<int>(std::min<int64_t>({32, 2048 / std::max(threads, 1), std::max<int64_t>(by_memory, 1)}));
   }
 
-  // ---- Matrix products.
+  // ---- The functions below compute matrix products.
   int prepare_gemm(const GemmShape& shape, int /*among*/) override {
     called("prepare_gemm");
     return products_.prepare(shape);
@@ -140,13 +141,13 @@ class EmulatedDevice final : public Device {
     submit([=](BlockRunner&) { multiply(shape, args); });
   }
 
-  // ---- Device-wide primitives.
+  // ---- The functions below are device-wide primitives.
   void sort_pairs(uint64_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
   void sort_pairs(uint32_t* keys, uint32_t* values, int64_t n, int bits) override { sort(keys, values, n, bits); }
   void exclusive_sum(const uint32_t* in, int64_t* out, int64_t n) override;
   int64_t positions_of(const uint8_t* flags, uint32_t* out, int64_t n) override;
 
-  // ---- Graphs and time.
+  // ---- The functions below are about graphs of launches and about time.
   void begin_capture() override {
     called("begin_capture");
     NACRE_CHECK(recording.device == nullptr, "a thread that records launches already begins to record again");
@@ -201,12 +202,13 @@ class EmulatedDevice final : public Device {
     stream_.synchronize();
     failure_->check();
   }
-  // Every device could reach all memory, which is that of the process. With NACRE_EMULATOR_PEERS=0
-  // devices say that they cannot.
+  // Returns whether this device can read the memory of `other`. Any device could, because all
+  // memory is that of the process, but with NACRE_EMULATOR_PEERS=0 devices say that they cannot.
   bool reaches(const Device& other) override { return &other == this || Settings::get().peers(); }
 
  private:
-  // Called first by functions that a thread may not call while it records launches.
+  // Functions that a thread may not call while it records launches call this one first. It throws
+  // if the thread records.
   void called(const std::string& call) {
     forbid_in_capture(call);
     may_record(call);
@@ -220,7 +222,8 @@ class EmulatedDevice final : public Device {
     Settings::get().count(Fault::call, call + "()");
     failure_->check();
   }
-  // Pointers of kernels cannot be told apart from other numbers, but those of copies can.
+  // Checks that the memory of a copy belongs to the device. Arguments of kernels are not checked,
+  // because pointers among them cannot be told apart from numbers.
   static void check_place(const void* memory, int64_t bytes) {
     NACRE_CHECK(bytes == 0 || is_device_memory(memory, bytes) || is_pinned(memory),
                 "a copy of " + std::to_string(bytes) + " bytes from or to what is not memory of the device");
@@ -246,13 +249,15 @@ class EmulatedDevice final : public Device {
   std::atomic<int> recorders_{0};
 };
 
-// Destructors call this function, so a failure is not thrown, and the memory is lost.
+// Gives page-locked memory back. Destructors call this function, so it does not throw if it fails;
+// then the memory is lost.
 void EmulatedDevice::release_pinned(void* memory) {
   if (memory == nullptr) return;
   forbid_in_capture("release_pinned");
   try {
     may_record("release_pinned");
-    // The CUDA driver, too, waits for copies from page-locked memory before it frees that memory.
+    // Like the CUDA driver, this waits for copies from page-locked memory before the memory is
+    // freed.
     copies_.synchronize();
     stream_.synchronize();
     emulator::release_pinned(memory);
@@ -261,7 +266,8 @@ void EmulatedDevice::release_pinned(void* memory) {
   }
 }
 
-// Page-locked memory is read when its turn comes. Other memory is read now, so nobody need keep it.
+// Copies bytes to the device. Page-locked memory is read when the stream comes to the copy. Other
+// memory is read during the call, so that the caller may free it afterwards.
 void EmulatedDevice::upload(void* to, const void* from, int64_t bytes) {
   called("upload");
   if (bytes == 0) return;

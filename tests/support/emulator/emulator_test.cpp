@@ -1,5 +1,5 @@
-// The emulated GPU finds what a GPU would not forgive: each test makes one mistake. The tests that
-// run on the emulated GPU check that its results are right.
+// Checks that the emulated GPU finds mistakes that a GPU would not forgive: each test makes one
+// mistake. The tests that run on the emulated GPU check that its results are right.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,8 +12,8 @@ namespace {
 
 class EmulatorTest : public GpuTest {
  protected:
-  // Returns what the device says about a kernel of one block when it is waited for. Each call uses
-  // its own device, because a failure stays.
+  // Runs a kernel of one block and returns what the device reports when it is waited for. Each call
+  // uses a device of its own, because a failure stays.
   std::string error_of(const std::string& source, int threads, int64_t shared_bytes, const std::vector<float>& values) {
     const auto device = plugin_->open(0, 0);
     const DeviceArray<float> x(*device, values);
@@ -134,9 +134,9 @@ TEST_F(EmulatorTest, AnInstructionThatIsNotEmulatedIsNamed) {
   }
 }
 
-// Returns a kernel for a block of two warps. Every thread writes its word of shared memory and then
-// reads that of another thread. `partner` is the expression that names the other thread, and
-// `barrier` is the statement between the write and the read.
+// Returns the source of a kernel for a block of two warps. Every thread writes its word of shared
+// memory and then reads that of another thread. `partner` is the expression that names the other
+// thread, and `barrier` is the statement between the write and the read.
 std::string neighbours(const std::string& partner, const std::string& barrier, const std::string& after = "") {
   return R"(extern "C" __global__ void kernel(float* x) {
   __shared__ float tile[64];
@@ -220,7 +220,7 @@ TEST_F(EmulatorTest, PageLockedMemoryIsReadWhenItsTurnComes) {
   const DeviceArray<int> there(*device_, 1);
   auto* pinned = static_cast<int*>(device_->allocate_pinned(4));
   *pinned = 1;
-  // The stream waits for an event of another stream that has not been reached yet.
+  // The device's stream waits for an event of another stream, which has not come that far yet.
   const auto busy = function(*other, R"(extern "C" __global__ void spin(int n) {
   const long long start = clock64();
   while (clock64() - start < 100000000ll) {}

@@ -19,8 +19,8 @@ void say(const char* text) {
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-// A copy or a kernel left its memory, or a kernel used an address that is not aligned: reports
-// this, then dies as before.
+// Handles a signal that says that a copy or a kernel left its memory, or that a kernel used an
+// address that is not aligned: reports this, and then lets the process die of the signal.
 void report(int signal, siginfo_t*, void*) {
   if (const char* kernel = kernel_running(); kernel != nullptr) {
     say("emulated device: kernel ");

@@ -5,8 +5,8 @@
 
 namespace nacre::emulator {
 
-// A stack for the signal handler on the thread that makes it, because the stack of the kernel may
-// be full.
+// FaultStack gives the thread that makes it a stack for the signal handler, because the stack of
+// the kernel may be full.
 class FaultStack {
  public:
   FaultStack();

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kMostArguments = 256;
 
-// Opens a library by the name of its file, which need not stay.
+// Writes an image to a temporary file, opens it as a library, and returns the library. The file is
+// not needed afterwards.
 void* open_library(const std::string& image) {
   std::string path = (std::filesystem::temp_directory_path() / "nacre-kernel-XXXXXX").string();
   const int file = mkstemp(path.data());

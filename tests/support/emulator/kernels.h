@@ -36,7 +36,7 @@ class Kernels {
   std::unordered_map<std::string, Image> images_;  // images by their bytes
 };
 
-// A launch with copies of its arguments.
+// A Launch is one launch of a kernel, with copies of its arguments.
 class Launch {
  public:
   Launch(const Kernel& kernel, const LaunchShape& shape, const std::vector<void*>& args, int64_t shared_limit);

@@ -1,6 +1,6 @@
 // Links emulated GPUs of several processes of one machine, in the place of NCCL. Messages go
-// through sockets, between memories that are those of the host. Work waits for other ranks as
-// NCCL's kernels do: it runs in a stream, in order.
+// through sockets, between memories that are all host memory. Work waits for other ranks as NCCL's
+// kernels do: it runs in a stream, in order.
 #include "nacre/device/link.h"
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ class Socket {
   int file_ = -1;
 };
 
-// The bytes of a message that have not been moved yet.
+// Names the bytes of a message that have not been moved yet.
 struct Rest {
   int peer;
   std::byte* at;
@@ -134,8 +134,8 @@ class EmulatedLink final : public DeviceLink {
     sockets_[peer] = std::move(made);
   }
 
-  // Sends and receives what the sockets allow, until all messages have been moved or the link is
-  // given up.
+  // Sends and receives what the sockets allow, until all messages have been moved, or the link is
+  // given up or broken.
   void move(std::vector<Rest>& out, std::vector<Rest>& in) {
     for (Rest& own : out) {
       if (own.peer != rank_) continue;
@@ -181,7 +181,7 @@ class EmulatedLink final : public DeviceLink {
   std::string folder_;
   std::vector<Socket> sockets_;  // the socket of each peer
   std::atomic<bool> given_up_{false}, broken_{false}, late_{false};
-  Stream stream_;  // the last member, because its work uses the others
+  Stream stream_;  // the last member, because its work uses the other members
 };
 
 class Links final : public LinkPlugin {

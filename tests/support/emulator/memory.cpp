@@ -17,19 +17,20 @@ namespace {
 
 constexpr int64_t kSmallest = 512;
 constexpr int64_t kPage = 4096;
-constexpr int64_t kPoisoned = 1 << 20;  // poisoned bytes at each end; all of a smaller block
+constexpr int64_t kPoisoned = 1 << 20;  // bytes that are poisoned at each end of a large block
 constexpr unsigned char kPoison = 0xff;
 
 std::atomic<int64_t> taken{0};
 
-// Returns one of eight sizes per power of two, so that freed blocks fit again.
+// Returns the size of the block for a request. There are only eight sizes per power of two, so that
+// freed blocks fit later requests.
 int64_t block_bytes(int64_t bytes) {
   const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(bytes, 1))));
   const int64_t step = std::max(power / 8, kSmallest);
   return std::max((bytes + step - 1) / step * step, kSmallest);
 }
 
-// Poisons a block of `bytes` bytes, of which `asked` were asked for.
+// Poisons a block of `bytes` bytes, of which `asked` bytes were asked for.
 void poison(char* memory, int64_t asked, int64_t bytes) {
   if (bytes <= 2 * kPoisoned) {
     std::memset(memory, kPoison, static_cast<size_t>(bytes));
@@ -37,12 +38,13 @@ void poison(char* memory, int64_t asked, int64_t bytes) {
   }
   std::memset(memory, kPoison, kPoisoned);
   std::memset(memory + bytes - kPoisoned, kPoison, kPoisoned);
-  // A block that is used again may be far larger than what is asked for. check_end() reads here.
+  // A block that is used again may be far larger than what is asked for, so the bytes that
+  // check_end() reads are poisoned, too.
   std::memset(memory + asked, kPoison, static_cast<size_t>(std::min(bytes - asked, kPage)));
 }
 
-// Checks the poison behind the requested bytes, up to the end of the block. A page that cannot be
-// touched follows.
+// Checks the poison behind the requested bytes, up to the end of the block, but one page at most.
+// Behind the block lies a page that cannot be touched.
 void check_end(const char* memory, int64_t asked, int64_t bytes) {
   for (int64_t i = asked; i < std::min(bytes, asked + kPage); ++i) {
     NACRE_CHECK(static_cast<unsigned char>(memory[i]) == kPoison,
@@ -50,7 +52,7 @@ void check_end(const char* memory, int64_t asked, int64_t bytes) {
   }
 }
 
-// Holds all blocks by their addresses, with their sizes.
+// Holds the sizes of blocks by their addresses.
 struct Blocks {
   std::mutex mutex;
   std::map<uintptr_t, int64_t> blocks;
@@ -122,7 +124,8 @@ void* Memory::allocate(int64_t bytes) {
   return block.memory;
 }
 
-// Returns the smallest free block that is large enough, unless a quarter of it would be unused.
+// Takes the smallest free block that is large enough, unless it is more than a quarter larger than
+// the request. Returns an empty block if there is none.
 Memory::Block Memory::reuse(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = free_.lower_bound(bytes);
@@ -149,7 +152,7 @@ Memory::Block Memory::take(int64_t bytes) {
     return {};
   }
   block.mapped = static_cast<char*>(mapped);
-  // Sizes are multiples of 512, so the block is aligned.
+  // Sizes are multiples of 512, so the block is aligned although it ends where the page ends.
   block.memory = block.mapped + kPage + inside - bytes;
   return block;
 }
@@ -175,8 +178,8 @@ void Memory::release(void* memory) {
     given_out().remove(memory);
     used_ -= block.bytes;
   }
-  // This runs in the order of the stream: work queued before may still use the memory, later work
-  // must not.
+  // The stream poisons the block in its order: work that was queued before may still use the
+  // memory, and later work must not.
   stream_.queue([block](BlockRunner&) {
     check_end(block.memory, block.asked, block.bytes);
     poison(block.memory, block.asked, block.bytes);

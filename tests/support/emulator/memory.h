@@ -1,6 +1,6 @@
-// Memory of the emulated device. Each block lies between pages that cannot be touched, ends where
-// they begin, and is filled with 0xff when it is given out and when it is given back. Freed blocks
-// are kept and given out again, as the CUDA device does it.
+// Memory: the memory of the emulated device. Each block lies between pages that cannot be touched,
+// ends where the second of them begins, and is filled with 0xff when it is given out and when it is
+// given back. Freed blocks are kept and given out again, as the CUDA device does it.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Throws UserError if the device has no room.
+  // Returns a new block. Throws UserError if the device has no room.
   void* allocate(int64_t bytes);
   void release(void* memory);
   void trim();
   int64_t used_bytes() const;
   int64_t peak_bytes() const;
   void reset_peak();
-  // Returns what all devices of this process have taken, including free blocks.
+  // Returns how many bytes all devices of this process have taken, including free blocks.
   static int64_t taken_bytes();
 
  private:
@@ -48,11 +48,12 @@ class Memory {
   int64_t used_ = 0, peak_ = 0;
 };
 
-// Returns whether this many bytes lie in one block that some device of this process has given out.
+// Returns whether the `bytes` bytes at `memory` lie in one block that some device of this process
+// has given out.
 bool is_device_memory(const void* memory, int64_t bytes);
 
-// Page-locked memory of all devices. It is host memory whose addresses are known, so that copies
-// from it can be told from others.
+// These functions are about page-locked memory of all devices. It is host memory whose addresses
+// are known, so that copies from it can be told from others.
 void* allocate_pinned(int64_t bytes);
 void release_pinned(void* memory);
 bool is_pinned(const void* memory);

@@ -39,6 +39,7 @@ nacre::DevicePlugin* nacre_cuda_plugin(int abi) {
   return abi == nacre::kDeviceAbi ? plugin : nullptr;
 }
 
-// Tests in one process may change the environment.
+// Tests that change the environment within one process call this function, so that the settings are
+// read again.
 extern "C" __attribute__((visibility("default"))) void nacre_emulator_reread();
 void nacre_emulator_reread() { nacre::emulator::Settings::get().reread(); }

@@ -34,7 +34,7 @@ uint16_t narrow(float x) {
   if (x != x) return 0x7fff;
   return static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
-// Rounds to the nearest number with ten bits behind the point.
+// Returns the nearest number with ten bits behind the point.
 float to_tf32(float x) {
   const uint32_t bits = to_bits(x);
   if ((bits & 0x7f800000U) == 0x7f800000U) return x;
@@ -57,7 +57,7 @@ void write_out(const GemmShape& s, void* to, int64_t at, float value) {
   }
 }
 
-// Returns op(b) of one product, [k, n] without gaps.
+// Returns op(b) of one product of a batch as a [k, n] matrix without gaps between rows.
 std::vector<float> read_b(const GemmShape& s, const void* b, int64_t first) {
   std::vector<float> values(static_cast<size_t>(s.k * s.n));
   for (int64_t k = 0; k < s.k; ++k) {
@@ -90,7 +90,7 @@ void multiply_one(const GemmShape& s, const GemmArgs& args, int64_t number) {
   }
 }
 
-// Leading dimensions of 0 mean rows without gaps.
+// Fills in the leading dimensions that are 0, which means rows without gaps, and checks the shape.
 void complete(GemmShape& s) {
   NACRE_CHECK(s.m >= 0 && s.n >= 0 && s.k >= 0 && s.batch >= 0, text(s) + ": a size is negative");
   const int64_t a_row = s.transpose_a ? s.m : s.k, b_row = s.transpose_b ? s.k : s.n;

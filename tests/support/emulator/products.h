@@ -1,4 +1,4 @@
-// Matrix products as device.h defines them, computed by plain loops.
+// Computes matrix products as device.h defines them, by plain loops.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ class Products {
   int prepare(GemmShape shape);
   void release(int handle);
   int64_t workspace(int handle) const;
-  // Returns the complete shape. Throws if operands are missing.
+  // Returns the complete shape of the product. Throws if operands are missing.
   GemmShape shape_for(int handle, const GemmArgs& args, const void* workspace) const;
 
  private:

@@ -1,8 +1,8 @@
 // Finds accesses of a block's shared memory that no barrier orders. Two accesses of the same byte
-// by different threads, one of which writes, are a race unless __syncthreads() lies between them,
-// or __syncwarp() of a mask that has both threads. Exchanges and votes of a warp do not count as
-// barriers, because CUDA does not promise that they order memory. A race is found whichever of the
-// two threads the emulator runs first.
+// by different threads, of which at least one is a write, are a race unless __syncthreads() lies
+// between them, or __syncwarp() of a mask that has both threads. Exchanges and votes of a warp do
+// not count as barriers, because CUDA does not promise that they order memory. A race is found
+// whichever of the two threads the emulator runs first.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace nacre::emulator {
 
 class SharedRaces {
  public:
-  // `bytes` is the size of the shared memory.
+  // Makes an object for a shared memory of `bytes` bytes.
   explicit SharedRaces(int64_t bytes);
 
   // Begins a block of `threads` threads, and forgets what earlier blocks did.
@@ -30,7 +30,7 @@ class SharedRaces {
   std::string touch(int thread, int64_t at, int64_t bytes, Access access);
 
  private:
-  // Notes one access of a word of four bytes.
+  // Describes one access of a word of four bytes.
   struct Mark {
     uint32_t epoch = 0;  // number of block barriers before the access
     uint32_t clock = 0;  // the thread's own time, which __syncwarp() advances
@@ -40,8 +40,8 @@ class SharedRaces {
   static constexpr int kReaders = 4;
   struct Shadow {
     Mark write, atomic;
-    // The latest readers of the word. If there are more, some are forgotten, and races with them
-    // are not found.
+    // These are the latest readers of the word. If there are more, some are forgotten, and races
+    // with them are not found.
     std::array<Mark, kReaders> reads;
     uint8_t next_read = 0;
   };
@@ -52,8 +52,8 @@ class SharedRaces {
   std::string check(Shadow& word, const Mark& now, Access access) const;
 
   std::vector<Shadow> words_;
-  // For each thread, the times of its warp's threads up to which it knows their accesses. Its entry
-  // for itself is its own time.
+  // For each thread, these are the times of all threads of its warp up to which barriers order
+  // their accesses before its own. The entry of a thread for itself is its own time.
   std::vector<Clocks> known_;
   uint32_t epoch_ = 1;
 };

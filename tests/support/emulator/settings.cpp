@@ -19,8 +19,8 @@ int64_t number(const char* name, int64_t otherwise) {
   return text.empty() ? otherwise : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-// How much longer a slow thread sleeps, by its role. Threads that prepare batches have little to do
-// beside an emulated device, so they sleep longest.
+// Threads of the slow role sleep this many times longer. Threads that prepare batches have little
+// to do beside an emulated device, so they sleep longest.
 constexpr double kSlower[] = {30, 30, 300};
 constexpr double kStretch = 100;
 
@@ -45,7 +45,8 @@ void Settings::reread() {
   random_.seed(static_cast<uint64_t>(number("NACRE_EMULATOR_SEED", 0)));
   delay_us_ = static_cast<double>(number("NACRE_EMULATOR_DELAY_US", shuffled_ ? 100 : 0));
   slow_ = static_cast<Role>(number("NACRE_EMULATOR_SEED", 0) % 3);
-  // KIND:N lets the n-th of its kind fail, KIND:N+ all from there on.
+  // KIND:N lets the N-th call or work of this kind fail, and KIND:N+ lets all from the N-th on
+  // fail.
   const std::string fail = variable("NACRE_EMULATOR_FAIL");
   const size_t colon = fail.find(':');
   fault_at_ = 0;

@@ -1,4 +1,4 @@
-// A stream: a thread of the host that does queued work in order, with random delays between.
+// Stream: a thread of the host that does queued work in order, with random delays in between.
 #pragma once
 
 #include <condition_variable>
@@ -15,12 +15,12 @@ namespace nacre::emulator {
 
 using Work = std::function<void(BlockRunner&)>;
 
-// Stands for a point in a stream.
+// An Event stands for a point in a stream.
 class Event {
  public:
   void pass();
   void await();
-  double seconds();  // waits, and returns when it was passed
+  double seconds();  // waits until the event is passed, and returns the time of that
 
  private:
   std::mutex mutex_;
@@ -29,12 +29,12 @@ class Event {
   double seconds_ = 0;
 };
 
-// The first failure of work that ran beside the caller. Like a driver, the device reports it at
-// every later call.
+// Holds the first failure of work that ran beside the caller. Like a driver, the device reports it
+// at every later call.
 class Failure {
  public:
   void set(const std::string& what);
-  void check();  // throws InternalError
+  void check();  // throws InternalError if there was a failure
 
  private:
   std::mutex mutex_;
@@ -54,8 +54,8 @@ class Stream {
   void synchronize() { record()->await(); }
 
  private:
-  // What the stream does next: waits for an event, does the work, and passes an event. The event is
-  // passed even after a failure, because somebody may wait for it.
+  // Says what the stream does next: waits for an event, does the work, and passes an event. The
+  // event is passed even after a failure, because another thread may wait for it.
   struct Item {
     Work work;
     std::shared_ptr<Event> passes, waits_for;

@@ -1,5 +1,5 @@
-// The manual of the instructions says where the elements of the factors lie (PTX ISA: mma.m16n8k8
-// with .tf32, wgmma.m64nNk8, and its matrix descriptors).
+// Computes products of tensor cores. The manual of the instructions says where the elements of the
+// factors lie (PTX ISA: mma.m16n8k8 with .tf32, wgmma.m64nNk8, and its matrix descriptors).
 #include <cstring>
 
 #include "support/emulator/block.h"

@@ -1,5 +1,5 @@
-// A CUDA thread as both the compiled kernel and the emulator see it. The kernel is compiled on its
-// own at run time, so this header includes nothing.
+// Thread: a CUDA thread as both the compiled kernel and the emulator see it. The kernel is compiled
+// on its own at run time, so this header includes nothing.
 #pragma once
 
 namespace nacre::emulator {
@@ -14,17 +14,17 @@ struct Thread;
 
 enum class Access : unsigned char { read, write, atomic };
 
-// What a kernel asks of the emulator. Calls that wait for other threads switch to them and return
-// when they have arrived.
+// Holds the functions of the emulator that a kernel calls. Functions that wait for other threads
+// let those threads run, and return when they have arrived.
 struct Calls {
   void (*block_barrier)(Thread*);
-  // Does what __syncwarp() asks for.
+  // Waits until the threads of `mask` have arrived, as __syncwarp() does.
   void (*warp_barrier)(Thread*, unsigned mask);
   // Notes an access to shared memory. A watched kernel calls this before the access.
   void (*touch)(Thread*, const void* pointer, unsigned bytes, Access access);
-  // Every thread of `mask` gives a value and gets the one that lane `from` gave.
+  // Returns the value that lane `from` gave. Every thread of `mask` gives a value.
   Word (*exchange)(Thread*, unsigned mask, Word value, int from);
-  // Returns a word in which bit i is set if lane i gave a true predicate.
+  // Returns a word in which bit i is set if lane i of `mask` gave a true predicate.
   unsigned (*ballot)(Thread*, unsigned mask, bool predicate);
   // Returns a piece of the block's shared memory. Number 0 is the dynamic memory; the static pieces
   // are numbered from 1 on.
@@ -35,14 +35,14 @@ struct Calls {
   void (*copy_later)(Thread*, unsigned to, const void* from, unsigned room, unsigned bytes);
   void (*end_copies)(Thread*);
   void (*await_copies)(Thread*, int groups_left);
-  // Compute products as tensor cores do: each thread of the warp, or of four warps, gives its
-  // registers.
+  // These functions compute products as tensor cores do: each thread of the warp, or of four warps,
+  // gives its registers.
   void (*warp_product)(Thread*, float* const* sums, const unsigned* a, const unsigned* b);
   void (*warpgroup_product)(Thread*, int columns, float* const* sums, const unsigned* a, Word a_at, Word b_at);
 };
 
-// Lies at the top of the thread's stack, whose size and alignment are kStack, so a kernel finds it
-// by any address of its own frame.
+// A Thread lies at the top of the thread's stack. kStack is the size and the alignment of the
+// stack, so a kernel finds its Thread from any address of its own frame.
 struct Thread {
   const Calls* calls;
   const char* shared;  // the shared memory of the block
@@ -51,7 +51,7 @@ struct Thread {
 };
 
 inline constexpr Word kStack = 128UL << 10;
-// Number of bytes at the end of a stack for the Thread object and the emulator's own data.
+// This many bytes at the top of a stack are for the Thread object and the emulator's own data.
 inline constexpr Word kThreadRoom = 512;
 
 inline __attribute__((always_inline)) Thread* self() {

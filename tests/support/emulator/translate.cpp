@@ -11,7 +11,7 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Returns the position behind the closing bracket of the opening one at `at`. Brackets in strings
+// Returns the position behind the bracket that closes the opening one at `at`. Brackets in strings
 // do not count.
 size_t behind_bracket(const std::string& text, size_t at) {
   int depth = 0;
@@ -27,7 +27,7 @@ size_t behind_bracket(const std::string& text, size_t at) {
   throw InternalError(__FILE__, __LINE__, "an asm statement does not end");
 }
 
-// A statement: its text, and the expressions that it writes and reads.
+// Describes an asm statement: its text, and the expressions that it writes and reads.
 struct Instruction {
   std::string text;
   std::vector<std::string> out, in;
@@ -59,7 +59,8 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-// Returns the call that does what the instruction does, or an empty text if it does nothing here.
+// Returns the call that does what the instruction does, or "(void)0" if the instruction does
+// nothing in the emulator.
 std::string call_of(const Instruction& asked, const std::string& kernel) {
   const std::string name = asked.name();
   const auto is = [&](const char* start) { return name.rfind(start, 0) == 0; };
@@ -78,7 +79,8 @@ std::string call_of(const Instruction& asked, const std::string& kernel) {
   }
   if (is("cvt.rn.bf16x2.f32")) return "nacre_bf16x2(" + joined(asked.out) + ", " + joined(asked.in) + ")";
   if (asked.text.find("%%smid") != std::string::npos) return "nacre_multiprocessor(" + joined(asked.out) + ")";
-  // Products are finished when their call returns, and there are no caches.
+  // These instructions do nothing in the emulator: products are finished when their call returns,
+  // and there are no caches.
   for (const char* nothing :
        {"wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "fence.proxy.async", "prefetch."}) {
     if (is(nothing)) return "(void)0";
@@ -137,8 +139,8 @@ std::string replace_shared(const std::string& source) {
   return out + source.substr(from);
 }
 
-// Returns the names of kernels: what stands before the bracket after __global__, or after a macro
-// whose text has __global__.
+// Returns the names of kernels. A kernel's name stands before the bracket after __global__, or
+// after a macro whose text has __global__.
 std::set<std::string> kernels_of(const std::string& source) {
   std::set<std::string> marks = {"__global__"}, names;
   for (size_t at = source.find("#define "); at != std::string::npos; at = source.find("#define ", at + 1)) {

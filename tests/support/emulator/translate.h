@@ -6,7 +6,8 @@
 
 namespace nacre::emulator {
 
-// Throws InternalError naming the kernel if it uses an instruction that is not emulated.
+// Returns the translated source. Throws InternalError that names the kernel if it uses an
+// instruction that is not emulated.
 std::string translate(const std::string& source, const std::string& name, int arch);
 
 }  // namespace nacre::emulator

@@ -1,6 +1,6 @@
-// racy KIND: a program with a race of the named kind, or with none. The thread sanitizer must
-// report each race and nothing else (finds_races.sh). If it did not, its silence about the tests
-// would mean nothing.
+// The program `racy KIND` has a race of the named kind, or none. The thread sanitizer must report
+// each race and nothing else (finds_races.sh). If it did not, its silence about the tests would
+// mean nothing.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -14,8 +14,9 @@
 namespace nacre {
 namespace {
 
-// Waits until `others` threads have called this function for `arrived`, so that they are different
-// threads. The sanitizer sees no order in relaxed operations. Gives up after some seconds.
+// Waits until this function has been called `others` times with the counter `arrived`, so that the
+// calls come from different threads. The sanitizer sees no order in relaxed operations. Gives up
+// after some seconds.
 void meet(std::atomic<int>& arrived, int others) {
   arrived.fetch_add(1, std::memory_order_relaxed);
   const auto start = std::chrono::steady_clock::now();
@@ -24,7 +25,7 @@ void meet(std::atomic<int>& arrived, int others) {
     std::this_thread::yield();
 }
 
-// Two tasks of one loop write to one place.
+// Lets two tasks of one loop write to one place.
 void race_in_a_loop() {
   int place = 0;
   std::atomic<int> arrived{0};
@@ -35,7 +36,7 @@ void race_in_a_loop() {
   std::printf("%d\n", place);
 }
 
-// Two tasks in the background write to one place.
+// Lets two tasks in the background write to one place.
 void race_of_tasks() {
   int place = 0;
   std::atomic<int> arrived{0};
@@ -51,7 +52,7 @@ void race_of_tasks() {
   std::printf("%d\n", place);
 }
 
-// A task in the background writes where its poster writes after posting it.
+// Lets a task in the background write to the place to which its poster writes after posting it.
 void race_with_the_poster() {
   int place = 0;
   std::atomic<int> arrived{0};
@@ -67,8 +68,8 @@ void race_with_the_poster() {
   std::printf("%d\n", place);
 }
 
-// Does everything that has an order: before, inside and after loops and tasks, loops in loops, and
-// a task that throws.
+// Makes only accesses that are ordered: before, inside and after loops and tasks, in loops within
+// loops, and around a task that throws.
 void no_race() {
   std::vector<int> values(100, 1);
   for (int round = 0; round < 50; ++round) {

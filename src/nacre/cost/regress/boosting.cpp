@@ -26,7 +26,7 @@ class AdaBoost : public TreeEnsemble {
     }
   }
 
-  // Returns the weighted median of the trees' answers.
+  // Returns the weighted median of the trees' answers for a sample.
   double predict(std::span<const double> features) const override {
     std::vector<std::pair<double, double>> answers;
     double sum = 0;
@@ -44,8 +44,9 @@ class AdaBoost : public TreeEnsemble {
   }
 
  private:
-  // Keeps the tree and raises the chances of samples that the tree got wrong. Returns false if the
-  // trees end here.
+  // Keeps the tree and raises the chances of samples that the tree got wrong. Returns false if no
+  // further tree should be grown, because the loss of this tree is nearly 0 or too large. A tree
+  // whose loss is too large is kept only if it is the first one.
   bool take(const SampleTable& samples, RegressionTree tree, std::vector<double>& chances) {
     std::vector<double> errors(samples.rows());
     for (int64_t i = 0; i < samples.rows(); ++i) errors[i] = std::abs(tree.predict(samples.row(i)) - samples.y[i]);
@@ -97,8 +98,8 @@ class GradientBoosting : public TreeEnsemble {
   }
 
  private:
-  // Returns weight 1 for about 70 % of the samples and 0 for the others. If there are few samples,
-  // all of them get weight 1.
+  // Returns a weight for each sample, drawn anew: 1 for about 70 % of the samples and 0 for the
+  // others. If there are few samples, all of them get weight 1.
   static std::vector<double> drawn(size_t samples, uint64_t seed) {
     constexpr size_t few = 10;
     constexpr double share = 0.7;

@@ -11,7 +11,8 @@
 namespace nacre {
 namespace {
 
-// Returns a number of the state as a whole number in [low, high).
+// Returns a number of a regressor's state as a whole number in [low, high). Throws a UserError that
+// names `where` if it is none.
 int whole(double number, int64_t low, int64_t high, const std::string& where) {
   if (!(number >= static_cast<double>(low) && number < static_cast<double>(high)) || number != std::floor(number)) {
     throw UserError(where, fmt::format("holds the number {} where one in [{}, {}) belongs", number, low, high));

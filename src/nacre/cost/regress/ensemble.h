@@ -1,4 +1,4 @@
-// Several regression trees whose answers are combined.
+// TreeEnsemble: several regression trees whose answers are combined.
 #pragma once
 
 #include <string>

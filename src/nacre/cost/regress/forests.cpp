@@ -21,7 +21,8 @@ class DecisionTree : public TreeEnsemble {
 
 class Bagging : public TreeEnsemble {
  public:
-  // Every split chooses from the number of features over `divisor`, rounded up.
+  // Makes a regressor of `trees` trees. Every split chooses from the number of features divided by
+  // `divisor`, rounded up.
   Bagging(std::string_view name, int trees, int64_t divisor, uint64_t seed)
       : TreeEnsemble(name), count_(trees), divisor_(divisor), seed_(seed) {}
 

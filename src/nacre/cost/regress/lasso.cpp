@@ -32,7 +32,8 @@ class LassoPath {
     return most;
   }
 
-  // Minimises |y − Xw|² / 2n + penalty · Σ|w|, from the weights of the last call.
+  // Minimises |y − Xw|² / 2n + penalty · Σ|w|, starting from the weights of the last call, and
+  // returns the weights w.
   const std::vector<double>& solve(double penalty) {
     const int64_t n = equations_.columns;
     for (int sweep = 0; sweep < kLassoSweeps; ++sweep) {

@@ -1,4 +1,5 @@
-// A weighted sum of the features: what linear, ridge and lasso regression all learn.
+// LinearModel: a weighted sum of the features, which is what linear, ridge and lasso regression all
+// learn.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ class LinearModel : public Regressor {
   void restore(const NumberLists& state, const std::string& where) override;
 
  protected:
-  // Takes weights for standardised features, and the mean of the targets.
+  // Sets the model from weights for standardised features and the mean of the targets.
   void set(const Standard& standard, std::span<const double> weights, double target_mean);
 
  private:
@@ -28,11 +29,12 @@ class LinearModel : public Regressor {
   std::vector<double> weights_;
 };
 
-// Returns the sum of squared errors of a weighted sum of standardised features on other samples.
+// Returns the sum of squared errors on the samples `test`, which are predicted by the weighted sum
+// of their standardised features plus `target_mean`.
 double squared_error(const Standard& standard, std::span<const double> weights, double target_mean,
                      const SampleTable& test);
 
-// The products XᵀX and Xᵀ(y − mean of y) of standardised samples.
+// Holds the products XᵀX and Xᵀ(y − mean of y) of standardised samples.
 struct NormalEquations {
   int64_t columns = 0;
   std::vector<double> gram;   // XᵀX: columns × columns numbers

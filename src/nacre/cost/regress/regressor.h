@@ -25,7 +25,7 @@
 
 namespace nacre {
 
-// What a fitted regressor consists of, as lists of numbers by name.
+// A NumberLists holds what a fitted regressor consists of, as lists of numbers by name.
 using NumberLists = std::map<std::string, std::vector<double>>;
 
 class Regressor {
@@ -40,23 +40,26 @@ class Regressor {
   virtual int64_t columns() const = 0;
 
   virtual NumberLists state() const = 0;
-  // Takes what state() returned. Throws UserError naming `where` if that is impossible.
+  // Takes what state() of a fitted regressor returned. Throws a UserError that names `where` if the
+  // lists cannot be such a state.
   virtual void restore(const NumberLists& state, const std::string& where) = 0;
 };
 
 std::vector<std::string> regressor_names();
-// Throws UserError if there is no regressor of this name.
+// Returns a new regressor of this name. Throws UserError if there is none of this name.
 std::unique_ptr<Regressor> make_regressor(const std::string& name, uint64_t seed = 0);
 
-// {"regressor": NAME, "state": {LIST: [numbers], …}}. Numbers keep their bits.
+// Returns {"regressor": NAME, "state": {LIST: [numbers], …}} as text, in which numbers keep their
+// bits.
 std::string regressor_json(const Regressor& regressor);
-// Throws UserError naming `where` if the text is no regressor.
+// Returns the regressor that the text holds. Throws a UserError that names `where` if it holds
+// none.
 std::unique_ptr<Regressor> parse_regressor(const std::string& json, const std::string& where);
 
-// ---- for implementations
+// ---- The functions below are for implementations of regressors.
 
-// Returns a list of the state; throws UserError if it is absent or does not have `size` numbers.
-// Any size will do if `size` is negative.
+// Returns a list of the state. Throws a UserError that names `where` if the list is absent or does
+// not have `size` numbers. If `size` is negative, any number of numbers will do.
 const std::vector<double>& state_list(const NumberLists& state, const std::string& list, int64_t size,
                                       const std::string& where);
 

@@ -12,17 +12,18 @@ namespace nacre {
 namespace {
 
 constexpr int kRidgeFolds = 5;
-// Eigenvalues that are smaller than this share of the largest one count as 0.
+// Eigenvalues that are smaller than this share of the largest eigenvalue count as 0.
 constexpr double kDependent = 1e-10;
 
 // Holds a symmetric matrix as vectors · values · vectorsᵀ.
 struct Eigen {
   int64_t n = 0;
   std::vector<double> values;
-  std::vector<double> vectors;  // n × n; a column for each value
+  std::vector<double> vectors;  // n × n numbers; each column belongs to one value
 };
 
-// Makes the element (p, q) zero and rotates the vectors in the same way.
+// Makes the element (p, q) of the matrix `a` zero by a rotation, and rotates the vectors of `e` in
+// the same way.
 void rotate(std::vector<double>& a, Eigen& e, int64_t p, int64_t q) {
   const int64_t n = e.n;
   if (a[p * n + q] == 0) return;
@@ -62,7 +63,7 @@ Eigen decompose(std::vector<double> a, int64_t n) {
   return e;
 }
 
-// Finds weights of standardised features for any penalty.
+// Finds the best weights of standardised features for any penalty.
 class PenalisedSolver {
  public:
   explicit PenalisedSolver(const SampleTable& samples)
@@ -88,7 +89,7 @@ class PenalisedSolver {
     return w;
   }
 
-  // Returns the sum of squared errors on other samples.
+  // Returns the sum of squared errors on the samples `test` with the weights for this penalty.
   double error(double penalty, const SampleTable& test) const {
     return squared_error(standard_, weights(penalty), equations_.target_mean, test);
   }
@@ -116,7 +117,8 @@ class Ridge : public LinearModel {
  public:
   Ridge() : LinearModel("ridge") {}
   void fit(const SampleTable& samples) override {
-    // Penalties are multiples of the number of samples, which is what XᵀX has on its diagonal.
+    // Penalties are multiples of the number of samples, because XᵀX has this number on its
+    // diagonal.
     constexpr double multiples[] = {1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 10};
     const std::vector<double> errors =
         cross_errors(samples, kRidgeFolds, [&](const SampleTable& training, const SampleTable& test) {

@@ -65,7 +65,7 @@ Standard Standard::of(const SampleTable& samples) {
     double squares = 0;
     for (int64_t i = 0; i < samples.rows(); ++i) squares += (samples.row(i)[c] - mean) * (samples.row(i)[c] - mean);
     const double deviation = std::sqrt(squares / n);
-    // Rounding errors of the mean must not become a feature.
+    // A column whose deviation comes only from rounding errors of the mean counts as constant.
     constexpr double rounding = 1e-12;
     if (deviation > rounding * std::abs(mean)) s.scale[c] = 1 / deviation;
   }

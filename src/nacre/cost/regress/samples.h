@@ -1,4 +1,5 @@
-// A table of samples for regression: the features of each sample, its target and its group.
+// SampleTable: a table of samples for regression, with the features of each sample, its target and
+// its group.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct SampleTable {
 
   int64_t rows() const { return static_cast<int64_t>(y.size()); }
   std::span<const double> row(int64_t i) const { return {x.data() + i * columns, static_cast<size_t>(columns)}; }
-  // Appends a sample. The first one sets the number of columns.
+  // Appends a sample. The first sample sets the number of columns.
   void add(std::span<const double> features, double target, int sample_group = 0);
   // Returns the given samples, in the given order.
   SampleTable select(std::span<const int64_t> samples) const;
@@ -26,11 +27,13 @@ struct SampleTable {
 // there are as many folds as groups; if there is only one group, samples are dealt one by one.
 std::vector<int> deal_folds(const SampleTable& samples, int folds);
 
-// Returns the samples that are in the fold, or those that are not.
+// Returns the samples that are in the fold if `inside` is true, and all other samples if it is
+// false.
 SampleTable fold_samples(const SampleTable& samples, std::span<const int> fold_of, int fold, bool inside);
 
-// Calls trial(training, test) for each fold and adds up the vectors that it returns. They hold, for
-// each candidate setting of a regressor, the squared error on the test samples.
+// Calls trial(training, test) for each fold, and returns the sum of the vectors that trial()
+// returns. These hold, for each candidate setting of a regressor, the squared error on the test
+// samples.
 template <class Trial>
 std::vector<double> cross_errors(const SampleTable& samples, int folds, const Trial& trial) {
   const std::vector<int> fold_of = deal_folds(samples, folds);
@@ -46,8 +49,8 @@ std::vector<double> cross_errors(const SampleTable& samples, int folds, const Tr
   return sums;
 }
 
-// Mean and scale of each column, by which features get mean 0 and deviation 1. A column that is
-// constant gets the scale 0 and always becomes 0.
+// Holds the mean and the scale of each column, by which features get mean 0 and deviation 1. A
+// column that is constant gets the scale 0, so its standardised features are 0.
 struct Standard {
   std::vector<double> mean;
   std::vector<double> scale;

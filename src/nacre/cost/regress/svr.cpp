@@ -11,12 +11,12 @@ namespace nacre {
 namespace {
 
 constexpr int kFolds = 4;
-// ε: errors up to this share of the targets' deviation are free.
+// This is ε, as a share of the targets' deviation. Smaller errors cost nothing.
 constexpr double kTolerated = 0.01;
 constexpr int kSweeps = 300;
 
-// `width` times the number of features is the squared distance at which the kernel has fallen to
-// 1/e.
+// Holds the parameters that cross-validation chooses. `width` times the number of features is the
+// squared distance at which the kernel has fallen to 1/e.
 struct Setting {
   double width;
   double most;  // the parameter C: the largest weight of a sample

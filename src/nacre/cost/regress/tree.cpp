@@ -31,7 +31,7 @@ class Growth {
       std::copy_if(order[c].begin(), order[c].end(), std::back_inserter(order_[c]),
                    [&](int32_t i) { return weights_[i] > 0; });
     }
-    // A table without features has one list all the same, which holds the samples.
+    // A table without features also gets one list, which holds the samples.
     if (order_.empty()) {
       order_.emplace_back();
       for (int64_t i = 0; i < samples_.rows(); ++i) {
@@ -45,7 +45,8 @@ class Growth {
  private:
   double value(int64_t sample, int feature) const { return samples_.x[sample * samples_.columns + feature]; }
 
-  // Appends the node of a run of samples and everything below it. Returns its place.
+  // Appends the node of a run of samples and everything below it. Returns the place of the node in
+  // nodes_.
   int grow(int64_t begin, int64_t end, int depth) {
     const auto place = static_cast<int>(nodes_.size());
     double weight = 0;
@@ -107,7 +108,8 @@ class Growth {
         const double gain =
             left_sum * left_sum / left_weight + right_sum * right_sum / right_weight - sum * sum / weight;
         if (gain <= best.gain) continue;
-        // Between neighbouring numbers, the mean may be rounded up to the larger one.
+        // The mean of two neighbouring numbers may be rounded up to the larger one. Then the
+        // smaller one is the threshold.
         const double mean = here + (next - here) / 2;
         best = {feature, mean < next ? mean : here, count, gain};
       }
@@ -115,7 +117,8 @@ class Growth {
     return best;
   }
 
-  // Splits the run in every order. Returns where the right side begins.
+  // Splits the run [begin, end) of every column's order. Returns where the samples that go right
+  // begin.
   int64_t divide(int64_t begin, int64_t end, const Split& split) {
     const std::vector<int32_t>& sorted = order_[split.feature];
     for (int64_t k = begin; k < end; ++k) left_[sorted[k]] = k - begin < split.left ? 1 : 0;

@@ -1,5 +1,5 @@
-// Regression trees (CART): a tree asks one feature after another whether it is at most a threshold,
-// and answers with the mean target of the samples that gave the same answers.
+// RegressionTree (CART): asks one feature after another whether it is at most a threshold, and
+// answers with the mean target of the samples that gave the same answers.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace nacre {
 
 struct TreeNode {
   int feature = -1;      // the feature that is compared; -1 in a leaf
-  double threshold = 0;  // features of at most this go left
-  int left = 0;          // places of the two nodes below, after this one
+  double threshold = 0;  // samples whose feature is at most this go left
+  int left = 0;          // numbers of the two nodes below; they come after this node
   int right = 0;
   double value = 0;  // answer of a leaf
 };
@@ -26,7 +26,7 @@ class RegressionTree {
   const std::vector<TreeNode>& nodes() const { return nodes_; }
 
  private:
-  std::vector<TreeNode> nodes_;  // the first one is the root; never empty once grown
+  std::vector<TreeNode> nodes_;  // the first node is the root; never empty once grown
 };
 
 struct TreeOptions {
@@ -36,7 +36,7 @@ struct TreeOptions {
   uint64_t seed = 0;
 };
 
-// Grows trees on the features of one table. Sorts every column once.
+// Grows trees on the features of one table. The constructor sorts every column once.
 class TreeGrower {
  public:
   explicit TreeGrower(const SampleTable& samples);

@@ -42,7 +42,7 @@ class EdgeNpy : public EdgeSource {
                       "store int64 or int32");
     }
     edges_ = header_.count / 2;
-    const bool apart = two_rows != header_.fortran;  // all sources before all destinations
+    const bool apart = two_rows != header_.fortran;  // whether all sources come first
     dst_at_ = apart ? edges_ : 1;
     step_ = apart ? 1 : 2;
     if (two_rows && tall) note_ = "the array is [2, 2]: its first row was read as sources";
@@ -81,11 +81,12 @@ class EdgeNpy : public EdgeSource {
  protected:
   // Makes the edges [first, first + count) ready for element().
   virtual void fetch(int64_t first, int64_t count) = 0;
-  // Says that these edges will not be needed again.
+  // Says that the edges [first, first + count) will not be needed again.
   virtual void release(int64_t first, int64_t count) = 0;
-  // Passes over edges that are not needed at all.
+  // Skips the edges [first, first + count), which are not needed at all.
   virtual void pass(int64_t first, int64_t count) = 0;
-  // Returns the element at a place of the array. Its edge must have been fetched.
+  // Returns the bytes of the element number `index` of the array. fetch() must have been called for
+  // its edge.
   virtual const unsigned char* element(int64_t index) const = 0;
 
   int64_t size_of(int64_t elements) const { return elements * header_.type.size; }
@@ -138,8 +139,8 @@ class EdgeNpy : public EdgeSource {
     return good;
   }
 
-  // Returns a value of any type, slowly. Returns -1, which is not an id either, for values beyond
-  // 63 bits.
+  // Returns the element number `index` as an integer, whatever its type is; copy_ids() is faster.
+  // Returns -1, which is no id, for values beyond 63 bits and for floats that are no ids.
   int64_t value_at(int64_t index) const {
     const unsigned char* p = element(index);
     uint64_t value = 0;
@@ -248,8 +249,8 @@ class StreamedEdges final : public EdgeNpy {
     }
   }
 
-  // The stream of sources still has the destinations before it when the edges end, so it is
-  // dropped. The stream of destinations has checked the checksum of the member.
+  // Closes the streams once all edges are read. The stream of sources stops before the destinations
+  // and so has not checked the checksum of the member, but the stream of destinations has.
   void finish(int64_t done) {
     if (done == edges_) streams_.clear();
   }
@@ -257,7 +258,7 @@ class StreamedEdges final : public EdgeNpy {
   NpzFile npz_;
   std::vector<std::unique_ptr<ByteStream>> streams_;
   std::vector<std::vector<unsigned char>> rooms_;
-  int64_t first_ = 0;  // the element at the beginning of rooms_[0]
+  int64_t first_ = 0;  // number of the element at the beginning of rooms_[0]
 };
 
 }  // namespace

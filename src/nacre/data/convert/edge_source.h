@@ -31,7 +31,7 @@ class EdgeSource {
 
   // Replaces `parts` by those of the next block. Returns false at the end.
   virtual bool next(std::vector<EdgePart>& parts) = 0;
-  // Passes over the next block.
+  // Skips the next block.
   virtual void skip() = 0;
   virtual bool ended() const = 0;  // whether next() would return false
 

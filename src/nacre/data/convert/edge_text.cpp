@@ -62,12 +62,13 @@ class PieceParser {
   }
 
  private:
-  // Parses the usual lines without detours: digits, one separator, digits. Returns the first line
-  // that is different.
+  // Parses lines of the usual form quickly: digits, one separator, digits. Returns the beginning of
+  // the first line that is not of this form.
   static const char* plain_pairs(const char* p, std::string_view text, Part& part) {
     const size_t last = text.rfind('\n');
     if (last == std::string_view::npos) return p;
-    // Every line before this point has its end, so a run of digits ends, too.
+    // Every line before `end` ends with a line break, so a loop over digits stops there at the
+    // latest.
     const char* end = text.data() + last + 1;
     EdgePart& edges = *part.edges;
     while (p != end) {
@@ -177,7 +178,7 @@ class PieceParser {
 class EdgeText final : public EdgeSource {
  public:
   explicit EdgeText(const std::shared_ptr<const MappedFile>& file) : file_(file), blocks_(file) {
-    // The first edge says what the columns are.
+    // Looks for the first edge, which says what the columns are.
     for (block_ = blocks_.next(); !block_.empty() && !begin(block_); block_ = blocks_.next()) {
     }
   }

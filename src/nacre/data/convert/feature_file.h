@@ -30,8 +30,9 @@ struct MappedRows {
 };
 native::RowSource mapped_rows(const MappedRows& rows);
 
-// Makes a source of rows that can only be read in order. `pull` appends whole rows and returns
-// false at their end. There must be `rows` of them; if not, a UserError names `where` and the row.
+// Makes a source of rows that can only be read in order. `pull` appends whole rows to its argument
+// and returns false if there are no more. There must be `rows` of them; if not, a UserError names
+// `where` and the row.
 native::RowSource rows_in_turn(int64_t rows, int64_t columns, const std::string& where,
                                const std::function<bool(std::vector<float>&)>& pull);
 

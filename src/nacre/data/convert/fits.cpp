@@ -18,7 +18,8 @@ namespace {
                   "give more with --memory");
 }
 
-// Returns the number of bytes that a file holds when it is unpacked.
+// Returns the number of bytes that a file holds when it is unpacked; for a gzipped file, an
+// estimate.
 int64_t unpacked_size(const std::string& path) {
   constexpr int64_t usual_ratio = 6;  // typical for gzipped numbers
   const auto file = MappedFile::open(path);

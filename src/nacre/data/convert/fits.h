@@ -8,8 +8,9 @@
 
 namespace nacre {
 
-// Checks a set that streams: only what belongs to its vertices, and features that cannot be read
-// row by row, take memory. Throws UserError if these do not fit.
+// Checks a set whose edges stream, so that only its labels and splits, and features that cannot be
+// read row by row, take memory. Throws UserError if these do not fit, or if the set and the options
+// contradict each other.
 void check_set(const DatasetBuilder& set, const std::string& source, const ConvertOptions& options);
 // Checks a source that is read as a whole, by the inflated size of its files. Throws UserError if
 // it does not fit.

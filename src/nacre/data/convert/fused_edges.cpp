@@ -47,7 +47,7 @@ class FusedEdges final : public EdgeSource {
  private:
   const DatasetBuilder::TypedInput& input() const { return set_.edge_inputs()[at_]; }
 
-  // Goes on to the next input that has edges left.
+  // Moves source_ on to the next input that has edges left, or to null if there is none.
   void find() {
     while (source_ == nullptr || source_->ended()) {
       if (source_ != nullptr) {
@@ -63,7 +63,8 @@ class FusedEdges final : public EdgeSource {
     }
   }
 
-  // Nothing is checked if blocks were skipped, because their edges were not counted.
+  // Throws UserError if the input does not have as many edges as the set states. Checks nothing if
+  // blocks were skipped, because their edges were not counted.
   void check_count() const {
     const EdgeInput& edges = input().edges;
     if (edges.stated < 0 || edges.stated == read_ || skipped_) return;

@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-// `set` must outlive the source.
+// Returns the edges of all inputs of `set` as one source. `set` must outlive the source.
 std::unique_ptr<EdgeSource> fuse_edges(const DatasetBuilder& set);
 
 }  // namespace nacre

@@ -20,7 +20,7 @@ using native::Element;
 using native::OpenSection;
 
 constexpr int64_t kWidest = 1 << 20;  // most destinations of one range
-// Ranges that are merged in parallel and then written in order.
+// Number of ranges that are merged in parallel and then written in order.
 constexpr int64_t kRangesAtOnce = 32;
 constexpr int64_t kCopyBytes = 8 << 20;  // bytes of a scratch file that are copied at a time
 
@@ -46,7 +46,7 @@ class UsedVertices {
   std::unique_ptr<std::atomic<uint64_t>[]> bits_;
 };
 
-// The part of the graph that one range of keys becomes.
+// The rows and edges of the graph that come from one range of keys.
 struct RangeRows {
   std::vector<NodeId> col;
   std::vector<float> weight;
@@ -127,8 +127,8 @@ class RangeMerger {
     used_->set(dst_of(key));
   }
 
-  // Adds the loops that belong before `key`. If `key` itself is a loop, that loop need not be
-  // added.
+  // Adds the missing self loops that come before `key` in the order of keys. If `key` is the key of
+  // a self loop, that loop is not missing.
   void loops_before(uint64_t key) {
     if (!o_.self_loops) return;
     for (; loop_key(loop_) < key && loop_key(loop_) < end_; ++loop_) {

@@ -14,8 +14,8 @@ struct MergeOptions {
   int64_t num_nodes = 0;
   // Keep the first edge of each (src, dst). Edges of the source come before reversed ones.
   bool merge_duplicates = false;
-  // Keep the first edge of each (src, dst, type) instead, in the order of types. Excludes
-  // self_loops.
+  // If duplicates are merged, keep the first edge of each (src, dst, type), in the order of types,
+  // instead of the first of each (src, dst). Must not be combined with self_loops.
   bool by_type = false;
   bool self_loops = false;  // add a loop to every vertex that has none
   uint16_t loop_type = 0;
@@ -23,7 +23,7 @@ struct MergeOptions {
   bool typed = false;
   bool count_unused = false;
   int64_t memory = 0;
-  std::string weight_file;  // scratch files for weights and types, where there are any
+  std::string weight_file;  // scratch files for weights and types, if edges have them
   std::string type_file;
 };
 

@@ -9,9 +9,10 @@
 
 namespace nacre {
 
-// Returns the name of a data set: "cit-Patents" for "data/cit-Patents.txt.gz".
+// Returns the name of the data set in the file `path`: "cit-Patents" for "data/cit-Patents.txt.gz".
 std::string data_set_name(const std::string& path);
-// Returns the options as one JSON object, which is kept in the file.
+// Returns the source and the options of a conversion as one JSON object, which is kept in the
+// converted file.
 std::string conversion_json(const std::string& source, const ConvertOptions& options);
 
 std::string unused_note(int64_t unused, int64_t vertices);

@@ -9,7 +9,7 @@ namespace nacre {
 void drop_pages(const MappedFile& file, const void* begin, int64_t bytes) {
   constexpr int64_t page = 4096;
   // One access may map a whole large folio, including pages before this range that were dropped
-  // earlier.
+  // earlier. Therefore pages up to one folio before the range are dropped, too.
   constexpr int64_t folio = 2 << 20;
   auto* mapping = static_cast<char*>(file.memory().get());
   const int64_t offset = static_cast<const char*>(begin) - mapping;

@@ -120,8 +120,8 @@ void PartialFolder::write_at(int64_t offset, const void* data, int64_t bytes) {
     offset += n;
     bytes -= n;
   }
-  // Tells the system to begin writing while the conversion computes, so that the sync at the end is
-  // short.
+  // The system begins to write the data to disk while the conversion computes, so that the sync at
+  // the end is short.
   unsynced_end_ = std::max(unsynced_end_, end);
   if (unsynced_end_ - unsynced_begin_ >= kWriteBack) {
     sync_file_range(data_, unsynced_begin_, unsynced_end_ - unsynced_begin_, SYNC_FILE_RANGE_WRITE);

@@ -30,9 +30,10 @@ class PartialFolder {
 
   // Writes into the file that will become DST.
   void write_at(int64_t offset, const void* data, int64_t bytes);
-  // Reads from that file. Returns false if the file is too short.
+  // Reads from the file that will become DST. Returns false if the file is too short.
   bool read_at(int64_t offset, void* to, int64_t bytes) const;
-  // Gives the file its length and its name, durably, and removes the folder.
+  // Sets the length of the file that will become DST, gives it that name durably, and removes the
+  // folder.
   void commit(int64_t bytes);
   void discard();
 
@@ -45,7 +46,7 @@ class PartialFolder {
   std::string folder_;
   int journal_ = -1;
   int data_ = -1;
-  int64_t unsynced_begin_ = 0;  // bytes that the system has not been told to write yet
+  int64_t unsynced_begin_ = 0;  // range of bytes that the system has not been told to write
   int64_t unsynced_end_ = 0;
   std::vector<std::string> earlier_;
 };

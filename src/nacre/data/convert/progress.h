@@ -12,8 +12,8 @@
 
 namespace nacre {
 
-// How far the source has been read, and what was seen up to there. A sorted run ends wherever
-// memory was full, so also within a block.
+// How far the source has been read, and what was seen up to there. A sorted run ends when memory is
+// full, which may be in the middle of a block.
 struct Progressed {
   int64_t block = 0;     // number of blocks of the source that were read completely
   int64_t consumed = 0;  // number of edges read of the next block
@@ -30,12 +30,12 @@ struct Earlier {
   bool graph_done = false;
   Progressed source;  // how far the source was read when the graph was finished
   MergeResult merged;
-  int64_t feature_rows = 0;  // number of finished rows of the section after the complete ones
+  int64_t feature_rows = 0;  // number of finished rows of the first section that is not complete
   uint64_t feature_checksum = 0;
 };
 Earlier read_earlier(const std::vector<std::string>& entries);
 
-// These functions return the entries of the journal, which read_earlier() reads.
+// Each of these functions returns one entry of the journal. read_earlier() reads them.
 std::string run_entry(const SortedRun& run, const Progressed& at);
 std::string section_entry(const native::SectionEntry& section);
 std::string graph_entry(const MergeResult& merged, const Progressed& at);

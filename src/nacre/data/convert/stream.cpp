@@ -45,7 +45,7 @@ std::string file_identity(const std::string& path) {
                      status.st_mtim.tv_nsec);
 }
 
-// Returns the identity of a file, or of all files in a folder.
+// Returns a text that changes if the file is changed or, for a folder, if any file in it is.
 std::string place_identity(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return file_identity(path);
   std::vector<std::string> files;
@@ -59,7 +59,7 @@ std::string place_identity(const std::string& path) {
                      checksum64(all.data(), static_cast<int64_t>(all.size())));
 }
 
-// Returns a text of everything that decides what the file will hold.
+// Returns all that decides what the converted file will hold, as one text.
 std::string identity_of(const std::string& source, const ConvertOptions& o) {
   const nlohmann::json identity = {{"convert", native::kVersion},
                                    {"source", place_identity(source)},
@@ -76,8 +76,8 @@ std::string identity_of(const std::string& source, const ConvertOptions& o) {
   return identity.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Whether every edge gets a reverse edge, and the type of the reverse for each edge type. If `type`
-// is empty, the reverse has the same type.
+// Says whether every edge gets a reverse edge, and of which type the reverse of each edge type is.
+// If `type` is empty, a reverse edge has the type of its edge.
 struct Reversing {
   bool both = false;
   std::vector<uint16_t> type;
@@ -148,7 +148,8 @@ class StreamConversion {
     return file->starts_with("\x93NUMPY") ? open_edge_npy(file) : open_edge_text(file);
   }
 
-  // Reports what cannot work before the work begins.
+  // Decides which edges are reversed and which relations the file has. Throws UserError for what
+  // cannot work, before the work begins.
   void prepare() {
     reversing_.both = o_.load.undirected;
     if (!set_) return;
@@ -196,7 +197,8 @@ class StreamConversion {
     return sum;
   }
 
-  // Edges and the room to sort them get most of the memory; text, threads and tables get the rest.
+  // Returns how many edges may be held at once. The edges and the room to sort them get most of the
+  // memory; text, threads and tables get the rest.
   template <class Edge>
   int64_t capacity() const {
     const int64_t copies = reversing_.copies();
@@ -276,8 +278,8 @@ class StreamConversion {
     at_.consumed = 0;
   }
 
-  // Counts a whole block even if a run ends within it, because an interrupted conversion reads that
-  // block again.
+  // Records the largest id and the largest type in a whole block. If a run ends within the block,
+  // its entry in the journal lacks them, but a later process reads that block again.
   void note_largest(const std::vector<EdgePart>& parts) {
     std::vector<std::pair<int64_t, int64_t>> found(parts.size(), {-1, -1});
     parallel_tasks(static_cast<int64_t>(parts.size()), [&](int64_t i) {
@@ -324,7 +326,7 @@ class StreamConversion {
   void write_features() {
     if (!o_.load.features_file.empty()) {
       const auto rows = open_feature_rows(o_.load.features_file, vertices_);
-      if (!rows) return;  // read_rest() reads it with the other node files
+      if (!rows) return;  // read_rest() reads the file with the other node files
       write_section("features", *rows, o_.load.features_file);
       features_written_ = true;
     }
@@ -367,7 +369,8 @@ class StreamConversion {
     folder_.note(section_entry(writer_.close(section)));
   }
 
-  // An earlier process finished sections in the order in which they are asked for.
+  // Takes over section `name` if an earlier process has finished it, and returns whether it did. An
+  // earlier process finished sections in the order in which they are asked for here.
   bool adopt_section(const std::string& name) {
     if (!earlier_.graph_done || adopted_ >= earlier_.features.size()) return false;
     const SectionEntry& section = earlier_.features[adopted_];
@@ -435,7 +438,8 @@ class StreamConversion {
 
   bool stored_once() const { return set_ && !set_->edge_inputs().empty() && set_->edge_inputs()[0].edges.both_ways; }
 
-  // By now, the whole data set lies in the folder, in its original order.
+  // Writes DST with its vertices in the new order. By now, the whole data set lies in the folder,
+  // in its original order.
   void reorder() {
     ConvertOptions rest;
     rest.memory = o_.memory;
@@ -450,7 +454,7 @@ class StreamConversion {
   std::string source_name_;
   std::string path_;
   const ConvertOptions& o_;
-  // The set in a folder; empty if the source is a list of edges.
+  // The data set that the source holds; nothing if the source is only a list of edges.
   std::optional<DatasetBuilder> set_;
   std::unique_ptr<EdgeSource> source_;
   PartialFolder folder_;

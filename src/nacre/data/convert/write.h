@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-// Adds self loops, reorders and narrows as asked, and writes the file. The rows of features are
-// reordered while they are written.
+// Adds self loops, reorders the vertices and narrows the features as `options` ask, and writes the
+// file. The rows of features are reordered while they are written.
 ConvertReport write_converted(Dataset data, const std::string& path, const std::string& conversion,
                               const ConvertOptions& options);
 

@@ -46,12 +46,13 @@ class DatasetBuilder {
   void set_labels(int type, const Dataset& part);
 
   enum class Part { train, val, test };
-  // Turns `ids` within the kind, which were read at the positions of `origin`, into shared ids.
+  // Returns the shared ids of the vertices that have `ids` within their kind. `origin` says where
+  // the ids were read.
   Array<NodeId> split(int type, const std::vector<int64_t>& ids, const Origin& origin) const;
   void set_split(Part part, int type, const std::vector<int64_t>& ids, const Origin& origin);
 
-  // Sets what is read last, for labels and splits of the kind `labelled`, which are not needed
-  // while edges stream. finish() or finish_rest() calls `rest` once.
+  // Sets the function that reads labels and splits of the kind `labelled`. They are not needed
+  // while edges stream, so finish() or finish_rest() calls `rest`, once.
   void later(int labelled, std::function<void(DatasetBuilder&)> rest) {
     later_ = std::move(rest);
     // The estimate counts labels as they are read, per kind and for all vertices, and the ids of
@@ -67,7 +68,7 @@ class DatasetBuilder {
   // kinds and relations.
   Dataset finish();
 
-  // Pairs an input of edges with its relation, for those who stream the inputs.
+  // An input of edges and the index of its relation, for a conversion, which streams the inputs.
   struct TypedInput {
     size_t relation;
     EdgeInput edges;
@@ -101,8 +102,8 @@ class DatasetBuilder {
 };
 
 // Returns `relations` followed by a reverse relation rev_NAME for each relation between two kinds.
-// `reverse` gets the number of the reverse for each of the first; a relation within one kind is its
-// own reverse.
+// reverse[r] becomes the number of the reverse of relation r; a relation within one kind is its own
+// reverse.
 std::vector<Relation> with_reverses(std::vector<Relation> relations, std::vector<uint16_t>& reverse,
                                     const std::string& where);
 // Adds the reverse of every edge, in its reverse relation, without duplicates. Edges between the

@@ -60,7 +60,8 @@ void CsvTable::for_each_row(FunctionRef<void(std::span<const std::string>, int64
   });
 }
 
-// A quoted field holds anything but a line end; two quotes in it stand for one.
+// Cuts `line` into `fields`. A quoted field may hold anything but a line end; two quotes in it
+// stand for one.
 void CsvTable::split(std::string_view line, int64_t number, std::vector<std::string>& fields) const {
   fields.clear();
   size_t at = 0;

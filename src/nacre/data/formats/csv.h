@@ -38,7 +38,7 @@ class CsvTable {
 // Parses a text such as "0.5, 1, 2e-3" and appends its numbers to `values`. Errors name `line` of
 // `where`.
 void parse_vector(std::string_view text, std::vector<float>& values, const std::string& where, int64_t line);
-// Parses 0, 1, True or False.
+// Returns whether `text` is 1 or True. Throws UserError unless it is one of them, or 0 or False.
 bool parse_flag(std::string_view text, const std::string& where, int64_t line);
 
 }  // namespace nacre

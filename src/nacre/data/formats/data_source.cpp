@@ -41,7 +41,7 @@ DataSource::DataSource(std::string path) : path_(std::move(path)) {
 std::string DataSource::name() const {
   std::error_code error;
   fs::path whole = fs::path(path_);
-  // The canonical path gives "." and ".." real names.
+  // The canonical path has the real name of a folder that was given as "." or "..".
   if (folder_) whole = fs::canonical(whole, error);
   return error ? path_ : whole.filename().string();
 }

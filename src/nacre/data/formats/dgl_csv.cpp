@@ -21,7 +21,8 @@ namespace {
 // The ids of one kind of vertices, sorted. The position of an id is the number of its vertex.
 class SortedIds {
  public:
-  // Returns the row of every vertex. Of repeated ids, the first row counts.
+  // Takes the ids of all rows and returns the row of every vertex. If an id is repeated, its first
+  // row counts.
   std::vector<int64_t> build(std::vector<std::string> words) {
     std::vector<int64_t> rows(words.size());
     std::iota(rows.begin(), rows.end(), 0);

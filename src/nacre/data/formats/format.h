@@ -18,8 +18,8 @@ namespace nacre {
 struct Format {
   const char* name;
   const char* about;
-  // Returns what speaks for this layout ("holds raw/edge.csv.gz"), or an empty text if nothing
-  // does. Looks only at names and first bytes, and must not throw for damaged files.
+  // Returns the evidence that `source` has this layout ("holds raw/edge.csv.gz"), or an empty text
+  // if there is none. Looks only at names and first bytes, and must not throw for damaged files.
   std::string (*recognise)(const DataSource& source);
   // `variant` is what follows the colon in --format NAME:VARIANT; it chooses one of several splits,
   // tasks or label sets. Readers without variants get "".
@@ -55,11 +55,12 @@ bool is_own_file(const Choice& choice);
 // Returns whether the first edges of a text file name nodes by words.
 bool has_word_ids(const std::shared_ptr<const MappedFile>& file);
 
-// Reads an edge list whose ids are words; the reader of plain edge lists hands those over.
+// Reads an edge list whose ids are words. The reader of plain edge lists calls this function for
+// such lists.
 Dataset load_names(const DataSource& source, const std::string& variant, const LoadOptions& options);
 
-// Format::load and Format::open of a layout that has only a function `open`: loading is opening and
-// finishing.
+// These two functions are Format::load and Format::open of a layout whose reader is a function
+// `open` that always opens the set. To load the set is to open and finish it.
 template <DatasetBuilder (*open)(const DataSource&, const std::string&, const LoadOptions&)>
 Dataset load_opened(const DataSource& source, const std::string& variant, const LoadOptions& options) {
   return open(source, variant, options).finish();

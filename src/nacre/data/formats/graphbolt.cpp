@@ -76,8 +76,8 @@ class Reader {
     check_vertex_count(nodes, std::max(edges, evidence()), graph.list("nodes")[0].where);
   }
 
-  // Returns the number of values in the feature arrays, which supports a claimed number of vertices
-  // as well as edges do.
+  // Returns the number of values in the feature arrays. Like the number of edges, it shows whether
+  // a claimed number of vertices is plausible.
   int64_t evidence() const {
     int64_t rows = 0;
     if (!meta_.get("feature_data").given()) return 0;
@@ -157,7 +157,8 @@ class Reader {
     builder_.set_labels(labelled_, std::move(labels_), classes, {source_.at(kFile)});
   }
 
-  // Where one of the three sets goes.
+  // Says where read_sets() puts what one of the three sets holds: ids of vertices with their
+  // origin, or pairs of vertices.
   struct Into {
     Array<NodeId>& ids;
     Origin& origin;
@@ -189,7 +190,7 @@ class Reader {
     const int of = builder_.type(type, seeds.where);
     const Origin origin{file_of(seeds), "entry"};
     const Array<NodeId> more = builder_.split(of, numbers, origin);
-    // An origin names one file only, so several files are named by metadata.yaml.
+    // An origin can name one file only. If the ids come from several files, it names metadata.yaml.
     into.origin = into.ids.empty() ? origin : Origin{source_.at(kFile) + " at", "entry"};
     std::vector<NodeId> all(into.ids.begin(), into.ids.end());
     all.insert(all.end(), more.begin(), more.end());

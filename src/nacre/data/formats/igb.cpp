@@ -62,8 +62,8 @@ std::string label_file(const DataSource& source, const std::string& base, const 
   return "";
 }
 
-// In the full set, only the first papers have labels, whatever the file holds behind them, and
-// splits follow their order.
+// labelled_prefix() returns how many papers have labels. In the full set, which has kFullPapers
+// papers, only the first papers have labels, whatever the file holds after them.
 constexpr int64_t kFullPapers = 269'346'174;
 int64_t labelled_prefix(int64_t papers, const std::string& file) {
   if (papers != kFullPapers) return papers;

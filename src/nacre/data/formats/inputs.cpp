@@ -44,7 +44,7 @@ std::function<bool(std::vector<float>&)> pull_from(std::shared_ptr<NpyReader> ar
 }  // namespace
 
 EdgeInput text_edges(const std::shared_ptr<const MappedFile>& file) {
-  // In any sensible gzipped file, a byte holds at most one edge.
+  // A gzipped edge list is assumed to take at least one byte for each edge.
   const int64_t at_most = file->starts_with("\x1F\x8B") ? file->size() : file->size() / 4 + 1;
   return {file->name(), [file] { return open_edge_text(file); }, at_most};
 }

@@ -41,7 +41,8 @@ struct FeatureInput {
   int64_t columns = 0;  // 0 if known only after reading
   int64_t memory = 0;   // bytes that read() takes; 0 if the features stay in their file
   std::function<Tensor()> read;
-  // Returns the rows of all vertices in order. If this is empty, read() is the only way.
+  // Returns the rows of all vertices in order. If this function is empty, only read() can give the
+  // features.
   std::function<native::RowSource(int64_t vertices)> stream;
 };
 FeatureInput npy_features(const std::shared_ptr<const MappedFile>& file);

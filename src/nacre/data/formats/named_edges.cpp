@@ -121,8 +121,9 @@ bool has_word_ids(const std::shared_ptr<const MappedFile>& file) {
   const auto lines = first_named_lines(file, 2);
   if (lines.empty() || lines[0].size() < 2) return false;
   const Columns columns = named_columns(lines[0]);
-  // Two or three fields with a word among the first two are an edge. But above a line of numbers,
-  // they are unknown names of columns.
+  // Without known names of columns, a line of two or three fields is an edge between words if a
+  // word is among the first two. But if the second line names nodes by numbers, the first one holds
+  // unknown names of columns.
   if (columns.empty()) {
     const auto names_nodes = [](const std::vector<std::string>& line) {
       return std::any_of(line.begin(), line.begin() + std::min<int64_t>(2, std::ssize(line)), is_word);
@@ -136,7 +137,8 @@ bool has_word_ids(const std::shared_ptr<const MappedFile>& file) {
   return false;
 }
 
-// This format is used only when asked for; "edges" looks for words itself.
+// Recognises nothing, so this format is used only when asked for; the format "edges" looks for
+// words itself.
 static std::string recognise_names(const DataSource&) { return ""; }
 
 Dataset load_names(const DataSource& source, const std::string&, const LoadOptions&) {

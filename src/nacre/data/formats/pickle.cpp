@@ -117,8 +117,8 @@ class PickleParser {
     push({.kind = Kind::text, .number = length, .begin = take(length)});
   }
 
-  // Values below the last mark belong to what was begun before the mark, so pop() does not take
-  // them.
+  // Removes the value at the top of the stack and returns it. Values below the last mark belong to
+  // what was begun before the mark, so pop() does not take them.
   Id pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("an instruction takes a value that is not there");
     const Id id = stack_.back();
@@ -171,7 +171,8 @@ class PickleParser {
     return text;
   }
 
-  // Pushes the result of a function or a new instance as an object of its parts: nothing is called.
+  // Pushes an object that holds a function or class and its arguments, instead of calling anything.
+  // For a class of `collections`, pushes an empty dictionary.
   void push_object() {
     const Id arguments = pop();
     const Id callable = pop();

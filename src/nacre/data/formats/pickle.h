@@ -25,8 +25,8 @@ class Pickle {
   struct Value {
     Kind kind = Kind::none;
     uint32_t offset = 0;  // position of the opcode that made the value
-    // The number of a list. It holds the items of a list or tuple, the keys and values of a dict in
-    // turn, or the callable, the arguments and the state of an object.
+    // Index into pools_. The list there holds the items of a list or tuple, the keys and values of
+    // a dict in turn, or the callable, the arguments and the state of an object.
     uint32_t pool = 0;
     int64_t number = 0;           // value of a boolean or integer; length of a text
     double real = 0;              // value of a real number
@@ -34,7 +34,8 @@ class Pickle {
   };
   using Id = uint32_t;
 
-  // Throws UserError with the offset for anything it does not know. `owner` keeps `bytes` alive.
+  // Reads a pickle. Throws UserError with the offset for anything that this reader does not know.
+  // `owner` keeps `bytes` alive.
   Pickle(std::span<const std::byte> bytes, std::string where, std::shared_ptr<const void> owner);
   explicit Pickle(const std::shared_ptr<const MappedFile>& file);
 

@@ -78,8 +78,8 @@ Pickle::Id Pickle::state(Id object) const {
 
 bool Pickle::is_array(Id id) const { return callable(id).ends_with("multiarray _reconstruct"); }
 
-// The state of an array is (version, shape, dtype, column-major?, data). A dtype is called with its
-// name and has the state (version, byte order, …).
+// Returns a reader of the array. The state of an array is (version, shape, dtype, column-major?,
+// data). A dtype is called with its name and has the state (version, byte order, …).
 NpyReader Pickle::array(Id id) const {
   if (!is_array(id)) unexpected(id, "an array");
   const std::vector<Id>& parts = items(state(id));

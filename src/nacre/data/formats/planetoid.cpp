@@ -46,7 +46,7 @@ std::string chosen_name(const DataSource& source, const std::string& variant) {
 
 SparseMatrix matrix_from(const Pickle& pickle) {
   const Pickle::Id root = pickle.root();
-  // Protocol 1 names a helper function and passes the class to it.
+  // In protocol 1, the matrix is made by a helper function, whose first argument is the class.
   std::string name = pickle.callable(root);
   if (name.ends_with(" _reconstructor") && !pickle.items(pickle.arguments(root)).empty())
     name = pickle.text(pickle.items(pickle.arguments(root))[0]);
@@ -64,7 +64,8 @@ SparseMatrix matrix_from(const Pickle& pickle) {
                    pickle.integer(shape[0]), pickle.integer(shape[1])});
 }
 
-// Reads one row per vertex with a 1 in the column of its class. A row of zeros means no class.
+// Returns the class of every vertex, or -1 for none. Each row of the pickled array belongs to a
+// vertex and has a 1 in the column of its class, or only zeros.
 std::vector<int32_t> classes_from(const Pickle& pickle, int64_t& columns) {
   NpyReader array = pickle.array(pickle.root());
   if (array.shape().size() != 2) {

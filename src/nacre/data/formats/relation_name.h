@@ -14,7 +14,8 @@ struct RelationName {
   std::string joined(const std::string& by) const;
 };
 
-// Throws UserError naming `where` unless `text` is three names with `by` between them.
+// Returns the three names in `text`. Throws UserError naming `where` unless `text` is three names
+// with `by` between them.
 RelationName split_relation(const std::string& text, const std::string& by, const std::string& where);
 bool is_relation(const std::string& text, const std::string& by);
 

@@ -33,7 +33,7 @@ Part parse(std::string_view text, bool at_file_begin) {
     const char* field = skip_blanks(p, line_end);
     p = line_end == end ? end : line_end + 1;
     if (field == line_end || is_comment(field, line_end)) continue;
-    // Skips names of the columns that have lost their #.
+    // A first line of column names is skipped, although it does not begin with #.
     if (at_file_begin && part.ends.empty() && names_columns({field, static_cast<size_t>(line_end - field)})) continue;
     for (int i = 0; i < 2; ++i) {
       int64_t id = 0;
@@ -112,8 +112,8 @@ EdgeList read_edges(const std::shared_ptr<const MappedFile>& file, IdTable& tabl
   return edges;
 }
 
-// This format is used only when asked for: files beside the edges name vertices by the ids in the
-// file, so the default is "edges", which keeps the ids.
+// Recognises nothing, so this format is used only when asked for: files beside the edges name
+// vertices by the ids in the file, so the default is "edges", which keeps the ids.
 std::string recognise_snap(const DataSource&) { return ""; }
 
 Dataset load_snap(const DataSource& source, const std::string&, const LoadOptions&) {

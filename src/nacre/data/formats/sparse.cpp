@@ -32,7 +32,8 @@ std::pair<int64_t, int64_t> shape_from(NpyReader array) {
   return {shape[0], shape[1]};
 }
 
-// `name` is "row" or "column", for the message.
+// Throws UserError if one of `ids` is not below `count`. `name` is "row" or "column", for the
+// message.
 void check_within(const std::vector<NodeId>& ids, int64_t count, const std::string& name, const std::string& where) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= count) {

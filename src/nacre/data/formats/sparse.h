@@ -12,7 +12,7 @@
 
 namespace nacre {
 
-// A list of the entries in the order in which they are stored.
+// A sparse matrix as a list of its entries, in the order in which they are stored.
 struct SparseMatrix {
   int64_t rows = 0;
   int64_t columns = 0;

@@ -79,7 +79,8 @@ std::vector<int64_t> TorchFile::array(Pickle::Id id) const {
   return pickle_->is_array(id) ? whole_numbers(pickle_->array(id)) : tensor(id);
 }
 
-// Reads _rebuild_tensor_v2((storage, class, key, place, count), offset, sizes, strides, …).
+// Returns the values of a tensor, which is pickled as _rebuild_tensor_v2((storage, class, key,
+// place, count), offset, sizes, strides, …).
 std::vector<int64_t> TorchFile::tensor(Pickle::Id id) const {
   const Pickle& p = *pickle_;
   const auto refuse = [&](const std::string& what) { throw UserError(p.where(id), what); };

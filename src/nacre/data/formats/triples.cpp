@@ -65,7 +65,7 @@ class Numbering {
     }
     if (!fixed_) return words_.add(name);
     value = words_.find(name);
-    // Files of numbers may come with dictionaries of names.
+    // Triples may be given as numbers although there is a dictionary of names.
     if (value < 0 && parse_whole(name, value) && value >= 0 && value < words_.size()) return value;
     if (value < 0 || value >= words_.size()) throw_at_line(where, line, in_quotes(name) + " is not in the dictionary");
     return value;

@@ -21,11 +21,13 @@ struct Yaml {
   // Returns the field, or a Yaml of Kind::none if this is not a map or has no such field.
   const Yaml& get(const std::string& key) const;
   bool given() const { return kind != Kind::none; }
-  // These functions throw UserError unless this is a value of that kind.
+  // These functions return this value as a text, a whole number or a list, and throw UserError if
+  // it is none.
   const std::string& string() const;
   int64_t whole() const;
   const std::vector<Yaml>& list() const;
-  // These return a field and throw UserError if it is not given.
+  // These functions return the field `key` as a text or a list, and throw UserError if it is not
+  // given.
   std::string string(const std::string& key) const;
   const std::vector<Yaml>& list(const std::string& key) const;
   // Returns the text of a field, or `otherwise` if the field is not given.

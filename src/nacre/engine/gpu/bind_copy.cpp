@@ -7,7 +7,7 @@ namespace {
 
 KernelNeeds copy_needs(const GpuKernel&) { return {}; }
 
-// Returns the steps that copy the rows of single kinds.
+// Returns the steps that copy the rows of vertices of one kind each (CopyPlan::listed).
 std::vector<Step> bind_listed(GpuContext& context, const CopyPlan& plan) {
   std::vector<Step> steps;
   for (const ListedCopy& copy : plan.listed) {

@@ -11,7 +11,7 @@
 namespace nacre {
 namespace {
 
-// The bytes of a value on the host, and their place on the device.
+// Holds the bytes of a value on the host, and their place on the device.
 struct Mirror {
   Tensor host;
   void* device;
@@ -51,8 +51,8 @@ Step run_on_host(const GpuKernel& k, NodeRef root) {
   };
 }
 
-// Counts the edges at one end of each vertex. Every batch needs this, and the reference
-// implementation would first make a list of the ends of all edges.
+// Writes to `out` the number of edges at one end of each vertex. Every batch needs these numbers,
+// and the reference implementation would first make a list of the ends of all edges.
 void count_edges(const Graph& graph, bool at_dst, Tensor& out) {
   auto* degrees = out.data<float>();
   if (at_dst) {

@@ -49,7 +49,8 @@ void add_loss(const GpuKernel& k, StepList& steps) {
                [&] { return cuda::LossTotalParams{.places = sums, .count = blocks, .out = k.pointer(k.kernel.root)}; });
 }
 
-// Operands of the sums of columns over all rows. Each run of rows writes to `sums`.
+// Holds the operands of the sums of columns over all rows. The rows are summed in runs, and each
+// run writes its sums to `sums`.
 struct Columns {
   int64_t rows, width;
   const void* x;

@@ -47,7 +47,7 @@ const SequenceOrder& order_of(GpuContext& context, const Lstm& l) {
   return context.once<SequenceOrder>(l.key, [&] { return order_sequences(l.graph); });
 }
 
-// The order of the rows in device memory.
+// Points to the arrays of a SequenceOrder in device memory.
 struct LstmRows {
   const uint32_t* order = nullptr;
   const int64_t* entry = nullptr;
@@ -66,7 +66,7 @@ struct Kept {
   float* c = nullptr;
 };
 
-// Rows [first, first + count) of the order.
+// Names the rows [first, first + count) of the order.
 struct Run {
   int64_t first, count;
 };
@@ -114,8 +114,8 @@ const SequenceItems& sums_of(GpuContext& context, const Lstm& l, const std::vect
   });
 }
 
-// Parameters of add_to_sources(), which adds the rows of the entries of a run to the rows of their
-// sources.
+// Holds the parameters of add_to_sources(), which adds the rows of the entries of a run to the rows
+// of their sources.
 struct AddRows {
   const SequenceItems* sums;
   std::string key;
@@ -201,7 +201,7 @@ void add_lstm_grad(const GpuKernel& k, StepList& steps) {
                  [&] { return cuda::ArrangeWeightsParams{.from = l.w, .to = transposed}; });
     w = transposed;
   }
-  // On edges, every row of dz is written by one entry, so it needs no zeros.
+  // If dz has a row for each edge, every row is written by one entry, so dz needs no zeros.
   if (by_source) steps.zero(grads.dz, l.graph.num_src() * 4 * h * kFloat);
   if (grads.want_w && entries == 0) steps.zero(grads.dw, 4 * h * h * kFloat);
   const LstmRows rows = steps.sizing() ? LstmRows{} : rows_of(k.context, l, order);

@@ -18,7 +18,7 @@ struct MatrixRows {
   int64_t first, count;
 };
 
-// The operands of a product left · right; for the gradient of a weight, of leftᵀ · right.
+// Names the operands of a product left · right or, for the gradient of a weight, leftᵀ · right.
 struct Factors {
   NodeRef left, right;
 };
@@ -32,7 +32,8 @@ Factors factors_of(const Kernel& k) {
   return {in.x, in.weight};
 }
 
-// Returns the distance of the rows of a copy, at which products read them fast.
+// Returns at which distance, in elements, a bf16 copy has its rows of `width` elements. Products
+// read rows at such distances fast.
 int64_t narrow_ld(int64_t width) { return (width + 7) / 8 * 8; }
 
 GemmShape product_shape(const GpuKernel& g, const LibraryProduct& p) {
@@ -55,7 +56,8 @@ GemmShape product_shape(const GpuKernel& g, const LibraryProduct& p) {
     s.n = g.width(k.root);
     s.transpose_b = k.transpose;
     s.lda = s.k;
-    // The weight is [K, N] of the forward product in both cases.
+    // The weight is the [K, N] matrix of the forward product, also if the product takes its
+    // transpose.
     s.ldb = g.node(f.right).type.dims[1];
   }
   s.ldc = s.n;

@@ -37,8 +37,9 @@ int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // ---- Reductions.
 
-// Returns the rows that the reduction walks. With several blocks, these are the blocks of the
-// vertices that an spmm reads.
+// Returns the rows that the reduction walks. With `blocks` > 1, the vertices that an spmm reads are
+// divided into this many blocks, and the rows are cut where they come to the next block
+// (row_cut.h).
 ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec, int blocks = 1) {
   GpuRows& view = rows_view(g);
   RowFacts facts = row_facts(g.planned());
@@ -61,7 +62,7 @@ ReduceRows reduce_rows(const GpuKernel& g, const cuda::ReduceSpec& spec, int blo
     r.first_row = range.begin;
     r.num_rows = range.count();
     r.longest = longest;
-    // The pieces come first, because they take longest.
+    // Pieces of long rows come first, because they take longest.
     if (view.longest > longest) {
       std::vector<GpuRows::Long> list = g.context.long_rows(view, longest);
       std::erase_if(list, [&](const GpuRows::Long& row) { return row.row < range.begin || row.row >= range.end; });
@@ -94,8 +95,8 @@ KeptOrder order_of(const GpuKernel& g) {
   return {view.edge_id, view.row_ptr[view.rows], fmt::format("weights {}", static_cast<const void*>(&view))};
 }
 
-// Returns the bytes of the workspace for ordered weights. Those that are kept for all steps are not
-// in the workspace.
+// Returns the bytes of the workspace for weights in the order of the walk. Weights that are kept in
+// that order for all steps have memory of their own, which is made here.
 int64_t weight_bytes(const GpuKernel& g) {
   const SpmmWeights way = weights_of(g);
   if (way == SpmmWeights::in_order_of_walk) return ordered_bytes(g);
@@ -103,7 +104,8 @@ int64_t weight_bytes(const GpuKernel& g) {
   return 0;
 }
 
-// Calls `use` with the reduction. The program of the reduction lives as long as the call.
+// Calls `use` with the reduction of the kernel and returns its result. The program of the reduction
+// lives only until `use` returns.
 template <class F>
 auto with_reduction(const GpuKernel& g, const F& use) {
   if (g.kernel.kind == KernelKind::reduce) {
@@ -131,15 +133,16 @@ auto with_reduction(const GpuKernel& g, const F& use) {
   return use(Reduction{g, spec, rows, {}});
 }
 
-// Returns the value in whose memory the rows of a tiled sum wait for its tail if nobody else reads
-// them, or -1. It is a value that the tail stores.
+// Returns a value that the tail stores and in whose memory the rows of a tiled sum can wait for the
+// tail; -1 if there is none.
 NodeRef landing_of(const Reduction& r) {
   const NodeRef to = find_landing(r.g.kernel.tail);
   return to >= 0 && !r.g.narrow(to) ? to : -1;
 }
 
-// Returns the bytes of the rows of a tiled sum (f32) that only its tail reads and that no stored
-// value can hold.
+// Returns the bytes of workspace for the rows of a tiled sum (f32) which wait there for the tail.
+// The result is 0 unless only the tail reads these rows and no value that the tail stores can hold
+// them.
 int64_t hidden_bytes(const Reduction& r) {
   const GpuKernel& g = r.g;
   const bool hidden = r.spec.tiles > 1 && !g.kernel.tail.empty() && !g.stored(g.kernel.root) && landing_of(r) < 0;
@@ -211,7 +214,7 @@ struct RowOrder {
   int64_t count = 0;
 };
 
-// Returns the rows of more than `longest` entries, or all others.
+// Returns the rows of more than `longest` entries if `long_ones`, and otherwise all other rows.
 RowOrder rows_by_length(const GpuKernel& g, GpuRows& rows, int64_t longest, bool long_ones) {
   g.context.offsets(rows);
   std::vector<GpuRows::Long> list;
@@ -345,7 +348,8 @@ Step bind(const GpuKernel& g, void* workspace) {
       const GpuFunction& function = g.context.compiler().function(FunctionKey("map edges").add(k.program).bytes(),
                                                                   [&] { return cuda::map_edges_source(k.program); });
       const EdgeEnds edges = edge_ends(g);
-      // The rows of a batch that was drawn on the device are not known to the host.
+      // row_ptr is read only if the kernel computes a part of the rows, because the host does not
+      // have the row_ptr of a batch that was drawn on the device.
       const Array<int64_t>& ptr = g.graph().row_ptr();
       const int64_t first = k.rows.all() ? 0 : ptr[k.rows.begin];
       const int64_t count = k.rows.all() ? g.graph().num_edges() : ptr[k.rows.end] - first;

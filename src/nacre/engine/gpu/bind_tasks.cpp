@@ -18,7 +18,7 @@ namespace {
 
 int64_t free_bytes(const Device& device) { return device.info().free_bytes - device.used_bytes(); }
 
-// The gTasks over which rows are walked. Each `window` consecutive gTasks are walked as one.
+// Holds the gTasks over which rows are walked. Each `window` consecutive gTasks are walked as one.
 struct TaskWindows {
   const GTasks& tasks;
   bool by_dst;
@@ -32,7 +32,7 @@ struct TaskWindows {
 
 // Returns the number of pieces of the rows that are in several windows.
 int64_t count_pieces(const TaskWindows& w) {
-  // last: number of the last window that had the row, counted from 1.
+  // last[r] is the number of the last window that had row r, counted from 1.
   std::vector<uint32_t> pieces(w.rows, 0), last(pieces);
   for (int64_t t = 0; t < w.count(); ++t) {
     for (int64_t i = w.border(t); i < w.border(t + 1); ++i) {
@@ -46,12 +46,13 @@ int64_t count_pieces(const TaskWindows& w) {
   return sum;
 }
 
-// Returns the narrowest windows that leave at most this many pieces.
+// Returns the smallest power of 4 such that windows of this many gTasks cut the rows that are in
+// several windows into at most `most_pieces` pieces.
 int64_t narrowest_window(const TaskWindows& w, int64_t most_pieces) {
   std::vector<int64_t> windows = {1};
   while (windows.back() < w.tasks.num_tasks()) windows.push_back(4 * windows.back());
   std::vector<int64_t> pieces(windows.size(), 0);
-  // The largest window has all gTasks, so that nothing is cut.
+  // The largest window has all gTasks and cuts no row, so its pieces need not be counted.
   parallel_tasks(static_cast<int64_t>(windows.size()) - 1, [&](int64_t i) {
     TaskWindows mine = w;
     mine.window = windows[i];
@@ -62,14 +63,16 @@ int64_t narrowest_window(const TaskWindows& w, int64_t most_pieces) {
   return windows[chosen];
 }
 
-// The runs of equal rows in the windows, and their edges in that order.
+// Holds the runs of equal rows in the windows, and the edges in the order of these runs: for each
+// edge the vertex at its other end, and its number.
 struct TaskWalk {
   std::vector<uint32_t> col, edge;
   RowCut cut;
 };
 
-// Distributes all edges to their windows. Within a window they are ordered by row, then by number,
-// so that sums and maxima meet the edges of a row in the same order under any table.
+// Distributes all edges to their windows, writes them to `walk`, and returns the row of each.
+// Within a window the edges are ordered by row, then by number, so that sums and maxima meet the
+// edges of a row in the same order under any table.
 std::vector<uint32_t> deal_edges(const TaskWindows& w, TaskWalk& walk) {
   const Graph& graph = w.tasks.graph;
   const auto edges = static_cast<size_t>(w.tasks.num_edges());
@@ -121,7 +124,8 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
       i = e;
     }
   }
-  // A row in one piece writes its result. The pieces of other rows get consecutive places.
+  // The result of a row in one piece is written directly. The partial results of the pieces of
+  // another row get consecutive places.
   std::vector<int32_t> split(rows, -1);
   for (int64_t r = 0; r < rows; ++r) {
     const int32_t n = pieces[r];
@@ -141,7 +145,8 @@ TaskWalk walk_tasks(const TaskWindows& windows) {
 const ReduceRows& task_rows(const GpuKernel& g) {
   const Graph& graph = g.graph();
   const bool by_dst = g.kernel.direction == Direction::by_dst;
-  // A kernel is asked for its needs first and bound later, and both must take the same variant.
+  // A kernel is asked for its needs first and bound later, and both must take the same variant. So
+  // the number of free bytes, which may change in between, is read once and kept.
   const std::string about = fmt::format("free for gtasks {}", static_cast<const void*>(graph.col_idx().data()));
   const auto& free = g.context.once<int64_t>(about, [&] { return free_bytes(g.context.device()); });
   const TaskFacts facts = task_facts(g.planned(), free);
@@ -251,7 +256,7 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
   auto* x = static_cast<float*>(workspace);
   float* y = x + (c.rows * c.k + 63) / 64 * 64;
   void* scratch = static_cast<char*>(workspace) + (c.rows * (c.k + c.n) * 4 + 511) / 256 * 256;
-  // The program, followed by stores of both factors.
+  // This is the program of the kernel, to which stores of both factors are appended.
   RowProgram program = g.kernel.program;
   const auto operands = static_cast<int>(program.operands.size());
   program.operands.insert(program.operands.end(), {g.kernel.root, g.kernel.root});
@@ -280,7 +285,7 @@ Step bind_grad(const GpuKernel& g, void* workspace) {
   Step all;
   auto* out = static_cast<float*>(g.pointer(g.kernel.root));
   const int64_t bytes = g.rows(g.kernel.root) * g.width(g.kernel.root) * 4;
-  // Types without edges have results of 0.
+  // The results of types without edges are 0, so the memory of the result is cleared first.
   all = [&device, out, bytes] { device.fill(out, 0, bytes); };
   each_chunk(g, c, [&](int type, int64_t first, int64_t rows, bool add) {
     cuda::LaunchParams params(cuda::MapListedEdgesParams{.count = rows,

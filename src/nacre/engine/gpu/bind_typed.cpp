@@ -24,7 +24,7 @@ using cuda::RowPlace;
 
 End end_of(const GpuKernel& k) { return k.kernel.direction == Direction::by_dst ? End::dst : End::src; }
 
-// How summed rows are stored for the products.
+// Says how summed rows are stored for the products.
 struct Precision {
   GemmType type;
   bool bf16;
@@ -40,7 +40,7 @@ SumRange cells_of(const GpuPairs& pairs, int64_t begin, int64_t end) {
   return SumRange::of_cells(pairs.host(), pairs.types(), begin, end);
 }
 
-// Returns the most partial sums of a run of `chunk` vertices.
+// Returns the largest number of partial sums that a run of `chunk` vertices has.
 int64_t partials_of_cells(const GpuPairs& pairs, int64_t chunk) {
   int64_t most = 0;
   for (int64_t v = 0; v < pairs.vertices(); v += chunk) {
@@ -95,8 +95,9 @@ void reduce_wide(Reduce& r, int64_t most, StepList& steps) {
   r.sum.what.out = {r.w.types, ld};
   r.sum.out = steps.carve.take(chunk * ld * r.p.bytes);
   r.sum.partials = steps.carve.floats(partials_of_cells(r.pairs, chunk) * r.sum.what.length);
-  // W as it lies is [types · K, N]. The transposes of its matrices side by side are the transpose
-  // of [K, types · N].
+  // W lies in memory as [types · K, N]. The product with the transposes of its matrices needs them
+  // one below the other, which is the transpose of [K, types · N]. So W is brought into that
+  // layout.
   const void* weights = r.weights;
   if (r.transpose || r.p.bf16) {
     void* arranged = steps.carve.take(r.w.types * r.w.k * r.w.n * r.p.bytes);
@@ -119,8 +120,8 @@ void reduce_wide(Reduce& r, int64_t most, StepList& steps) {
   }
 }
 
-// Appends the products of sums over pairs that are in memory. On tensor cores, all types of a
-// vertex are one product.
+// Appends the products of the sums over pairs, which are in memory. The products run on tensor
+// cores, where all types of a vertex are one product.
 void add_products_by_cell(const GpuKernel& k, const Reduce& r, const float* sums, StepList& steps) {
   const cuda::TypedProduct what = {
       r.in, r.out, r.w.types, k.context.traits().shared_bytes, false, r.own ? &r.tail : nullptr};
@@ -259,8 +260,9 @@ WeightGrad weight_grad_of(const GpuKernel& k) {
   return g;
 }
 
-// Appends one product for all types. This is sumsᵀ · rows, the gradient as it lies, [types · K, N],
-// or it is rowsᵀ · sums, [K, types · N], which is brought into that form afterwards.
+// Appends one product for all types. Either it is sumsᵀ · rows, which gives the gradient in its own
+// layout, [types · K, N], or it is rowsᵀ · sums, which gives [K, types · N] and is brought into
+// that layout afterwards.
 void weight_grad_wide(WeightGrad& g, int64_t most, StepList& steps) {
   const int64_t outer = g.w.types * g.summed;
   const int64_t ld = sums_ld(outer, g.p.bytes);
@@ -334,7 +336,7 @@ void weight_grad_by_type(WeightGrad& g, int64_t most, StepList& steps) {
   }
 }
 
-// Appends the sums over the edges of pairs and their products.
+// Appends the sums over the edges of pairs and the products of these sums, in the variant `way`.
 void reduce_sums(const GpuKernel& k, TypedReduceWay way, int64_t most, Reduce& r, StepList& steps) {
   switch (way) {
     case TypedReduceWay::by_cell:
@@ -346,15 +348,15 @@ void reduce_sums(const GpuKernel& k, TypedReduceWay way, int64_t most, Reduce& r
   }
 }
 
-// Returns how many rows the kernel takes at a time, and sets how its products are timed, if it
-// takes products of the library.
+// Sets how the products of the library are timed, and returns how many rows the kernel takes at a
+// time.
 template <class Facts, class Way>
 int64_t prepare_library(const GpuKernel& k, const Facts& facts, Way way, StepList& steps) {
   steps.time_products(product_timing(k));
   return rows_of_chunk(k, typed_chunks(facts, k.context.traits(), way));
 }
 
-// Appends the sums over the edges of pairs of a kernel whose result is these sums.
+// Appends the steps of a kernel whose result is the sums over the edges of pairs.
 void add_pair_sums(const GpuKernel& k, StepList& steps) {
   const auto in = operands<SpmmOperands>(k.kernel);
   const bool dst = k.kernel.direction == Direction::by_dst_pair;
@@ -413,7 +415,8 @@ void add_typed_reduce(const GpuKernel& k, StepList& steps) {
     if (takes_library(facts, sums)) most = prepare_library(k, facts, sums, steps);
   }
   const bool whole = products == PairProductWay::by_cell_with_own;
-  // The part of the tail that the kernel of the products does not do follows it.
+  // If the kernel of the products does not compute the whole tail, the rest of the tail runs after
+  // it.
   const std::optional<RowFactor> own = whole ? std::nullopt : std::exchange(r.own, std::nullopt);
   if (!whole && !k.stored(k.kernel.root)) r.result = steps.carve.floats(r.pairs.vertices() * r.out);
   if (r.pairs.num_pairs() == 0) {

@@ -1,4 +1,5 @@
-// Binders of the typed family. Each adds the steps of a kernel to a list.
+// This header declares binders of the typed family. Each of them adds the steps of a kernel to a
+// list.
 #pragma once
 
 #include "nacre/engine/gpu/gpu_pairs.h"

@@ -18,14 +18,14 @@ namespace {
 
 using cuda::Arrange;
 
-// Returns the type of products of values that lie in memory as f32, which products in bf16 cannot
-// read.
+// Returns the type of products whose operands lie in memory as f32. Products in bf16 cannot read
+// such operands, so tf32 replaces bf16.
 GemmType in_memory(const GpuKernel& k) {
   const GemmType type = k.context.options().precision;
   return type == GemmType::bf16 ? GemmType::tf32 : type;
 }
 
-// The typed rows of a kernel: edges, or pairs of one end.
+// Describes the typed rows of a kernel: edges, or pairs of one end.
 struct TypedSpace {
   Space space;
   std::vector<int64_t> type_ptr;    // positions of each type
@@ -39,14 +39,15 @@ End end_of(Space space) { return space.kind == SpaceKind::pair_src ? End::src : 
 TypedSpace space_of(const GpuKernel& k, Space space, bool sizing) {
   TypedSpace s;
   s.space = space;
-  // The edges of the pairs of the destinations are ordered by type.
+  // Pairs are ordered by type. So edges in the order of their pairs at the destinations are ordered
+  // by type as well.
   const PairIndex& pairs = k.graph().pairs(end_of(space));
   for (const int64_t p : pairs.type_ptr) s.type_ptr.push_back(space.is_pair() ? p : pairs.edge_ptr[p]);
   if (!space.is_pair() && !sizing) s.order = k.context.resident(pairs.edge);
   return s;
 }
 
-// An operand: rows of the space itself, or rows of vertices that are read by pair.
+// Describes an operand: rows of the space itself, or rows of vertices that are read by pair.
 struct Operand {
   const float* x;
   int64_t width;
@@ -57,7 +58,8 @@ Operand operand_of(const GpuKernel& k, NodeRef arg, int64_t width) {
   return {static_cast<const float*>(k.pointer(arg)), width, k.node(arg).type.space.on_vertices()};
 }
 
-// The positions of an operand as a matrix: in place if they lie together, otherwise copied.
+// Gathered: gives the rows of an operand, by position, as a matrix. If they lie together in this
+// order, the matrix is the operand itself; otherwise it is a copy.
 class Gathered {
  public:
   Gathered(const GpuKernel& k, const TypedSpace& space, const Operand& from, bool bf16) : from_(from), bf16_(bf16) {
@@ -68,8 +70,8 @@ class Gathered {
     ld_ = from.width;
     if (copied_) ld_ = bf16 ? (from.width + 7) / 8 * 8 : copy_ld(from.width);
   }
-  // Returns whether each type has a pair of every vertex or of none. Its rows are then those of the
-  // vertices, in order.
+  // Returns whether each type has a pair of every vertex or of none. The rows of a type that has
+  // pairs are then those of all vertices, in order.
   static bool every_vertex(const GpuKernel& k, const TypedSpace& space) {
     const int64_t vertices = end_of(space.space) == End::dst ? k.graph().num_dst() : k.graph().num_src();
     for (size_t t = 0; t + 1 < space.type_ptr.size(); ++t) {
@@ -84,7 +86,8 @@ class Gathered {
   void reserve(StepList& steps, int64_t rows) {
     if (copied_) copy_ = steps.carve.take(rows * row_bytes());
   }
-  // Makes the positions [begin, begin + count) available.
+  // Makes the positions [begin, begin + count) available to rows(). Adds a step if they must be
+  // copied.
   void get(StepList& steps, int64_t begin, int64_t count) {
     begin_ = begin;
     if (!copied_) return;
@@ -207,7 +210,8 @@ void rows_on_tensor_cores(const GpuKernel& k, const TypedRows& r, const TypedRow
   const float* weights = matrices_of(steps, r.w, r.weights, r.transpose);
   if (steps.sizing()) return;
   const PairIndex& pairs = k.graph().pairs(end_of(r.space.space));
-  // Blocks that do not keep a matrix have as many runs as the rows need.
+  // If each block of threads keeps a matrix, the plan says how many runs there are (matrix.limit).
+  // Otherwise there are as many runs as the rows need.
   const std::string key = key_of(k, r.space, "runs of products") +
                           fmt::format(" {} {} {}", tile.rows(), r.x.by_vertex, kept ? matrix.limit : 0);
   const auto& runs = k.context.once<std::vector<cuda::MmaRun>>(key, [&] {
@@ -262,7 +266,8 @@ void grad_side_by_side(const GpuKernel& k, const RowsGrad& r, const GpuPairs& pa
   const int64_t ld = copy_ld(r.w.types * by_pair.width);
   const int64_t chunk = chunk_rows(pairs.vertices(), most);
   float* wide = steps.carve.floats(chunk * ld);
-  // [types · K, N] is the layout of the gradient; [K, types · N] is not.
+  // The gradient is stored as [types · K, N]. If the product gives [K, types · N], it is written to
+  // the workspace first.
   float* result = r.x.by_vertex ? steps.carve.floats(r.w.types * r.w.k * r.w.n) : r.dw;
   GemmShape shape;
   shape.m = r.x.by_vertex ? r.w.k : r.w.types * r.w.k;

@@ -52,14 +52,14 @@ void CompileReport::waiting(const std::string& device) {
   show();
 }
 
-// The caller holds the mutex, and there is a progress line.
+// Shows the progress. The caller holds the mutex, and there is a progress line.
 void CompileReport::show() {
   progress_->update(static_cast<double>(done_) / static_cast<double>(std::max<int64_t>(1, asked_)),
                     fmt::format("{}/{}", done_, asked_));
 }
 
-// The caller holds the mutex. If there is no memory for the text, the line ends without its last
-// numbers.
+// Ends the progress line if nothing is left to compile. The caller holds the mutex. If there is no
+// memory for the text, the line ends without its last numbers.
 void CompileReport::end_if_all_done() noexcept {
   if (!progress_ || done_ != asked_) return;
   try {

@@ -1,6 +1,6 @@
-// The progress line that people see while kernels are compiled. All loaders of a process share one
-// report, so that there is one line, even if several streams of the device have loaders of their
-// own.
+// CompileReport: shows the progress line that people see while kernels are compiled. All loaders of
+// a process share one report, so that there is one line, even if several streams of the device have
+// loaders of their own.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class CompileReport {
   void done() noexcept;
   // Notes that `count` sources will not be compiled after all.
   void drop(int64_t count) noexcept;
-  // Whoever waits for a kernel calls this again and again. It shows the progress if the wait has
-  // lasted for a while.
+  // Shows the progress if the wait has lasted for a while. Code that waits for a kernel calls this
+  // function again and again.
   void waiting(const std::string& device);
 
  private:
@@ -33,8 +33,8 @@ class CompileReport {
   void end_if_all_done() noexcept;
 
   std::mutex mutex_;
-  // The number of sources requested since there was last nothing left to compile, and how many of
-  // these are done.
+  // Number of sources requested since there was last nothing left to compile, and how many of these
+  // sources are done.
   int64_t asked_ = 0, done_ = 0;
   double since_ = 0;
   std::unique_ptr<Progress> progress_;

@@ -74,8 +74,8 @@ const GpuFunction& GpuCompiler::function(const std::string& key, FunctionRef<cud
   return known_.emplace(key, known).first->second;
 }
 
-// The caller holds the mutex. A worker ends when there is nothing to do; ended workers are joined
-// when a new one starts.
+// Starts a worker unless there are enough. The caller holds the mutex. A worker ends when there is
+// nothing to do; ended workers are joined when a new one starts.
 void GpuCompiler::start_worker() {
   if (working_ >= threads_) return;
   if (working_ == 0) {
@@ -86,7 +86,8 @@ void GpuCompiler::start_worker() {
     workers_.emplace_back([this] { work(); });
     ++working_;
   } catch (const std::system_error& error) {
-    // The system gives no more threads. Whoever needs the function will compile it.
+    // The system gives no more threads. If there is no worker at all, the thread that needs a
+    // function compiles it.
     log_verbose(std::string("kernels are compiled on fewer threads: ") + error.what());
   }
 }
@@ -101,7 +102,7 @@ void GpuCompiler::work() {
   --working_;
 }
 
-// Releases the lock while the compiler runs.
+// Compiles a source. Releases the lock while the compiler runs.
 void GpuCompiler::compile(std::unique_lock<std::mutex>& lock, GpuCode& code) {
   code.state_ = GpuCode::State::compiling;
   lock.unlock();
@@ -148,7 +149,7 @@ DeviceFunction GpuCompiler::wait(GpuCode& code) {
   return loaded;
 }
 
-// The caller holds load_mutex_.
+// Loads the image of a source and returns its function. The caller holds load_mutex_.
 DeviceFunction GpuCompiler::load(const GpuCode& code) {
   if (!compile_again_) return device_->load(code.image_, code.source_.name);
   return load_kernel(*device_, code.image_, code.source_.name, [&] { return compile_again_(code.source_); });

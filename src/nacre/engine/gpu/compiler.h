@@ -1,6 +1,6 @@
-// Compiles sources and loads them as functions of a device. A function can be requested long before
-// it is launched. Threads of the compiler compile many sources at once, and only the first launch
-// of a function waits for it.
+// GpuCompiler: compiles sources and loads them as functions of a device. A function can be
+// requested long before it is launched. Threads of the compiler compile many sources at once, and
+// only the first launch of a function waits for it.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,8 @@ namespace nacre {
 
 class GpuCompiler;
 
-// A requested source, which becomes a function. It lives as long as its compiler.
+// GpuCode: holds a requested source, and its function when that is loaded. An object lives as long
+// as its compiler.
 class GpuCode {
  public:
   // Returns the function. If it is not loaded yet, waits for the compiler, and throws its error if
@@ -50,7 +51,7 @@ class GpuCode {
   std::exception_ptr error_;
 };
 
-// A function and how it is launched.
+// Holds a function and the shape in which it is launched.
 struct GpuFunction {
   GpuCode* code = nullptr;
   int threads = 0;           // threads of a block
@@ -62,7 +63,7 @@ struct GpuFunction {
 // Any thread may call it.
 class GpuCompiler {
  public:
-  // Returns the image of a source.
+  // A function of this type returns the image of a source.
   using Compile = std::function<std::string(const cuda::Source&)>;
   // `threads` is the number of sources that are compiled at once in the background. With 0, code()
   // compiles a new source itself. `compile_again` returns an image that does not come from the

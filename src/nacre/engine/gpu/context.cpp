@@ -33,7 +33,7 @@ DeviceTraits traits_of(const DeviceInfo& info, const GpuOptions& options) {
   return traits;
 }
 
-// Returns the seconds of a step, the best of a few runs.
+// Runs a step a few times and returns the seconds of the fastest run.
 double time_step(Device& device, const Step& step) {
   step();
   double best = 1e30;
@@ -74,7 +74,8 @@ GpuContext::GpuContext(std::shared_ptr<GpuContext> parent)
 }
 
 GpuContext::~GpuContext() {
-  // A device that has failed fails here again, after it was reported to the first caller.
+  // If the device has failed, these calls fail again. The failure was reported to the caller that
+  // met it first, so here it is only logged.
   try {
     arrived();  // others may get the memory next
     for (const int handle : products_) device_->release_gemm(handle);

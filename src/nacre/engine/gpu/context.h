@@ -1,5 +1,5 @@
-// What the binders of GPU kernels need: the device, its copies of the graph's arrays, compiled
-// functions, and launches.
+// GpuContext: provides what the binders of GPU kernels need: the device, its copies of the graph's
+// arrays, compiled functions, and launches.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace nacre {
 
-// The rows of a view of a graph, as kernels walk them.
+// Describes the rows of a view of a graph, as kernels walk them.
 struct GpuRows {
   std::string name;
   Graph graph;
@@ -59,9 +59,10 @@ struct GpuOptions {
 class GpuContext {
  public:
   GpuContext(std::shared_ptr<GpuCompiler> compiler, std::shared_ptr<GraphViews> views, const GpuOptions& options);
-  // A context for one mini-batch. It finds what `parent` holds, keeps to itself what it makes, and
-  // times no variants. Any thread may fill it while `parent` does not change: bytes are copied
-  // while the device works, and arrived() makes the later work of the device wait for them.
+  // Makes a context for one mini-batch. The context finds what `parent` holds, keeps to itself what
+  // it makes, and times no variants. Any thread may fill it while `parent` does not change: bytes
+  // are copied while the device works, and arrived() makes the later work of the device wait for
+  // them.
   explicit GpuContext(std::shared_ptr<GpuContext> parent);
   ~GpuContext();
   GpuContext(const GpuContext&) = delete;
@@ -137,7 +138,7 @@ class GpuContext {
   };
   int64_t resident_bytes() const { return resident_bytes_; }
 
-  // Device memory that holds something computed from constants. `made_at` is the count of
+  // Holds device memory with something that was computed from constants. `made_at` is the count of
   // constants() at which it was computed; -1 before the first time.
   struct Derived {
     std::shared_ptr<void> memory;
@@ -219,14 +220,14 @@ class GpuContext {
   std::vector<int> products_;
 };
 
-// A variant that is bound, and its limit (plan/variants.h).
+// Names a variant that is bound, and its limit (plan/variants.h).
 template <class Way>
 struct Taken {
   Way way;
   int64_t limit = 0;
 };
 
-// One kernel that is being bound, as the binders below receive it.
+// Describes one kernel that is being bound. All binders below receive such an object.
 struct GpuKernel {
   GpuContext& context;
   const Executor& executor;
@@ -276,8 +277,8 @@ struct GpuKernel {
                     const std::function<Step(int)>& step_of) const;
 };
 
-// The binder of a family of kernels; KernelFamily (plan/variants/place.h) says which kernels those
-// are. needs() says what workspace a kernel needs; bind() returns its step.
+// Holds the binder of a family of kernels; KernelFamily (plan/variants/place.h) says which kernels
+// those are. needs() returns what workspace a kernel needs; bind() returns its step.
 struct GpuFamily {
   KernelNeeds (*needs)(const GpuKernel&);
   Step (*bind)(const GpuKernel&, void* workspace);

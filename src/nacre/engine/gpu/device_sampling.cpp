@@ -7,8 +7,8 @@
 namespace nacre {
 namespace {
 
-// Hands out a sample that DeviceSampling draws as a whole: the first subtask takes it, and the
-// others only look at it.
+// DrawnBatch: hands out, subtask by subtask, a sample that DeviceSampling draws as a whole. The
+// first subtask takes the sample, and the others only look at it.
 class DrawnBatch : public BatchSampler {
  public:
   explicit DrawnBatch(std::shared_ptr<DeviceSampling> from) : from_(std::move(from)) {}
@@ -75,7 +75,7 @@ Sample DeviceSampling::take(std::span<const NodeId> seeds, const SampleKey& key)
   return taken;
 }
 
-// Drops samples of epochs other than this one and the one before it.
+// If `epoch` is new, sets its order and drops all samples except those of the epoch before it.
 void DeviceSampling::know(uint64_t epoch) {
   uint64_t& known = epochs_[epoch % 2];
   if (known == epoch) return;
@@ -88,7 +88,8 @@ void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
   std::vector<GpuSampler::Batch> batches = {{seeds, key}};
   const BatchOrder& order = orders_[key.epoch % 2];
   const int64_t first = order.before(static_cast<int64_t>(key.batch));
-  // If the batch is not of this order, the batches that follow it are not known.
+  // If the seeds are not those that the order gives this batch, it is not known which batches
+  // follow, so only this batch is drawn.
   const bool known = first < order.num_batches() && std::ranges::equal(order.batch(first), seeds);
   const int64_t last = known ? std::min(first + options_.ahead, order.num_batches()) : first + 1;
   for (int64_t i = first + 1; i < last; ++i) {
@@ -96,7 +97,8 @@ void DeviceSampling::draw(std::span<const NodeId> seeds, const SampleKey& key) {
     const auto number = static_cast<uint64_t>(order.number(i));
     if (!drawn_.contains({key.epoch, number})) batches.push_back({order.batch(i), {key.epoch, number}});
   }
-  // If the host draws beside the device, it may have drawn batches that lie here.
+  // If the host draws beside the device, it may have drawn batches that the device drew as well.
+  // Nobody will take their samples from here, so samples of batches long past are dropped.
   std::erase_if(drawn_, [&](const auto& entry) {
     const auto& [epoch, batch] = entry.first;
     return epoch == key.epoch && order.before(static_cast<int64_t>(batch)) + 2 * options_.ahead < first;

@@ -1,5 +1,5 @@
-// Draws the mini-batches of the batch loader on a device. Several batches are drawn at once, ahead
-// of their use, and are copied to the host one by one.
+// DeviceSampling: draws the mini-batches of the batch loader on a device. Several batches are drawn
+// at once, ahead of their use, and are copied to the host one by one.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   DeviceSampling(std::shared_ptr<GpuCompiler> compiler, const Sampler& sampler, const BatchOrder& order,
                  const Options& options);
 
-  // Returns a sampler for Sampler::draw_with(), which keeps this object alive. Any thread may call
-  // it.
+  // Returns a sampler for Sampler::draw_with(). The sampler keeps this object alive. Any thread may
+  // call this function.
   std::unique_ptr<BatchSampler> make_batch_sampler();
   // Returns the sample of a batch. If it is not drawn yet, draws it together with the batches that
   // follow it in the order.
@@ -46,8 +46,8 @@ class DeviceSampling : public std::enable_shared_from_this<DeviceSampling> {
   Options options_;
   std::mutex mutex_;
   GpuSampler sampler_;
-  // When the loader goes from one epoch to the next, batches of both epochs are requested at the
-  // same time.
+  // Two epochs are known at a time: when the loader goes from one epoch to the next, it requests
+  // batches of both.
   std::array<BatchOrder, 2> orders_;  // orders of the epochs in epochs_
   std::array<uint64_t, 2> epochs_{0, 1};
   std::map<Turn, DeviceSample> drawn_;  // samples of these epochs that nobody has taken yet

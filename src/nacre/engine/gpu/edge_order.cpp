@@ -48,7 +48,8 @@ GpuContext::Derived& kept_edges(const GpuKernel& g, NodeRef value, const KeptOrd
   return g.context.derived(key, (order.entries * g.width(value) * 4 + 255) / 256 * 256);
 }
 
-// The numbers of the edges are copied from the host piece by piece and are not kept.
+// Returns the step that fills the memory of kept_edges(). The numbers of the edges are copied from
+// the host piece by piece, and the device does not keep them.
 Step order_kept_edges(const GpuKernel& g, NodeRef value, const KeptOrder& order) {
   GpuContext::Derived& kept = kept_edges(g, value, order);
   std::vector<std::pair<int64_t, Step>> pieces;

@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kPieceBytes = int64_t{32} << 20;  // bytes that are laid out and sent at a time
 constexpr int64_t kChunkBytes = int64_t{1} << 18;
 
-// Rows of a table in the order of the listed vertices, or of all vertices if the list is empty.
+// Names rows of a table: those of the listed vertices, in the order of the list, or the rows of all
+// vertices if the list is empty.
 struct RowList {
   const Tensor& features;
   std::span<const NodeId> vertices;

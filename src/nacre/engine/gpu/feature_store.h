@@ -1,6 +1,7 @@
-// Holds feature rows in tiers: some lie in the memory of a device, the others in that of peer
-// devices or of the host. One kernel loads the rows of a batch from wherever they lie (contract row
-// DP4). The rows in the memory of the device stay, or they change after each batch (caches()).
+// FeatureStore: holds feature rows in tiers. Some rows lie in the memory of a device, the others in
+// that of peer devices or of the host. One kernel loads the rows of a batch from wherever they lie
+// (contract row DP4). The rows in the memory of the device stay, or they change after each batch
+// (caches()).
 #pragma once
 
 #include <memory>
@@ -14,8 +15,8 @@
 
 namespace nacre {
 
-// HostRows: feature rows in page-locked memory of the host, which kernels of all devices of the
-// process read over the link.
+// HostRows: holds feature rows in page-locked memory of the host, which kernels of all devices of
+// the process read over the link.
 class HostRows {
  public:
   // Copies the rows of `vertices`, in this order; if `vertices` is empty, copies the rows of all
@@ -84,7 +85,7 @@ class FeatureStore {
   int64_t device_bytes() const { return rows_on_device_ * format_.stride(); }
   int64_t table_bytes() const { return table_bytes_; }
 
-  // The rows of one batch. All pointers are addresses in device memory.
+  // Describes the rows of one batch. All pointers are addresses in device memory.
   struct Rows {
     const NodeId* ids = nullptr;
     int64_t count = 0;
@@ -100,7 +101,7 @@ class FeatureStore {
   // to the store's device, or to the same GPU opened a second time.
   void load(GpuCompiler& compiler, const Rows& rows) const;
 
-  // Rows of a batch that stay. All pointers are addresses in device memory.
+  // Names the rows of a batch that get a seat. All pointers are addresses in device memory.
   struct Keeps {
     const float* rows = nullptr;     // where load() has written the rows of the batch
     const uint32_t* from = nullptr;  // positions in the batch

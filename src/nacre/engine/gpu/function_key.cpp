@@ -2,7 +2,8 @@
 
 namespace nacre {
 
-// If a struct gets another member, this fails, and the member must be added to the key below.
+// This assertion fails if one of these structs gets another member. The member must then be added
+// to the keys below.
 static_assert(sizeof(Micro) == 56 && sizeof(Space) == 16 && sizeof(cuda::EdgeSide) == 16 &&
               sizeof(cuda::ReduceSpec) == 72);
 

@@ -1,5 +1,5 @@
-// Collects everything that the text of a kernel depends on into a string of bytes, which is the key
-// of its function in GpuCompiler.
+// FunctionKey: collects everything that the text of a kernel depends on into a string of bytes,
+// which is the key of its function in GpuCompiler.
 #pragma once
 
 #include <string>

@@ -47,11 +47,13 @@ class GpuBackend : public Backend {
             std::vector<VariantChoice>& bound) override {
     if (const RankLinks* links = executor.blocks().links()) context_->set_row_ids(*links);
     Step step = binder_of(kernel, executor.plan().dfg).bind({*context_, executor, kernel, &bound}, workspace);
-    // Kernels that run once do so before the first begin_step().
+    // A kernel that runs once does so before the first begin_step(), so its step itself waits for
+    // the bytes that were sent.
     return kernel.once ? then([context = context_] { context->arrived(); }, std::move(step)) : step;
   }
-  // Kernels whose variants are timed wait for their compilation one after the other. So all of them
-  // are bound once without timing first, which requests all their sources.
+  // When kernels whose variants are timed are bound, they wait for their compilation one after
+  // another. So this function binds each of them without timing first, which requests all their
+  // sources.
   void announce(const Executor& executor, const Kernel& kernel, void* workspace) override {
     const GpuFamily& family = binder_of(kernel, executor.plan().dfg);
     if (!context_->options().tune || (&family != &kGpuRows && &family != &kGpuMatrix)) return;
@@ -77,7 +79,8 @@ class GpuBackend : public Backend {
     if (bytes > 0) device().fill(to, 0, bytes);
   }
   void add(float* to, const float* from, int64_t count) override {
-    // Every number is a row of its own, so that one kernel serves arrays of any size.
+    // The arrays are added as matrices with one column, so that one kernel serves arrays of any
+    // size.
     const cuda::RowMove move{.floats = 1, .words = 1, .action = cuda::RowAction::add};
     const cuda::MoveRowsParams params = {.from = from,
                                          .from_index = nullptr,

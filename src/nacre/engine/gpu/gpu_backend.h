@@ -1,4 +1,5 @@
-// The GPU back end, which runs the kernels of a plan as generated CUDA on one device.
+// This header declares the GPU back end, which runs the kernels of a plan as generated CUDA on one
+// device.
 #pragma once
 
 #include "nacre/engine/backend.h"

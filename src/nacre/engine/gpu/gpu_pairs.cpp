@@ -36,7 +36,7 @@ std::vector<int64_t> cut_by_pairs(const Array<int64_t>& vertex_ptr, int64_t most
   std::vector<int64_t> borders = {0};
   while (borders.back() < vertices) {
     const int64_t from = borders.back();
-    // Find the last vertex whose pairs still fit.
+    // The next run ends with the last vertex whose pairs still fit.
     const int64_t* past = std::upper_bound(vertex_ptr.begin() + from + 1, vertex_ptr.end(), vertex_ptr[from] + most);
     borders.push_back(std::max<int64_t>(from + 1, past - vertex_ptr.begin() - 1));
   }
@@ -220,7 +220,8 @@ GpuPairs::GpuPairs(GpuContext& context, const Graph& graph, End end)
       types_(graph.num_edge_types()) {}
 
 std::string GpuPairs::key(const char* what) const {
-  // Two graphs with the same edges and different edge types have different pairs.
+  // The key names the pairs as well as the graph, because two graphs with the same edges and
+  // different edge types have different pairs.
   return fmt::format("{} {} {} {}", what, graph_, static_cast<const void*>(pairs_), static_cast<int>(end_));
 }
 

@@ -1,5 +1,5 @@
-// Declares what the binders of typed kernels on a GPU share: the pairs of a graph in device memory,
-// pieces of long pairs, chunks that bound the workspace, and matrix products.
+// This header declares what the binders of typed kernels on a GPU share: the pairs of a graph in
+// device memory, pieces of long pairs, chunks that bound the workspace, and matrix products.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace nacre {
 
 // ---- Index work on the host.
 
-// Returns the rows of a chunk if `total` rows are cut into equal chunks of at most about `most`
-// rows. If there are several chunks, it is a multiple of 128.
+// Returns the number of rows of a chunk if `total` rows are cut into equal chunks of at most about
+// `most` rows. If there are several chunks, this number is a multiple of 128.
 int64_t chunk_rows(int64_t total, int64_t most);
 // Cuts the vertices into runs of at most `most` pairs and returns the borders, from 0 to the number
 // of vertices. A vertex with more pairs is a run of its own.
@@ -24,7 +24,7 @@ std::vector<int64_t> cut_by_pairs(const Array<int64_t>& vertex_ptr, int64_t most
 struct PairRange {
   int type;
   int64_t begin, end;  // numbers of the pairs
-  int64_t offset;      // number of rows before theirs
+  int64_t offset;      // row of the matrix at which their rows begin
 };
 // Returns the pairs whose vertices lie in a run, by type. Types without pairs are left out.
 std::vector<PairRange> ranges_of(const PairIndex& pairs, int64_t vertex_begin, int64_t vertex_end);
@@ -32,7 +32,7 @@ std::vector<PairRange> ranges_of(const PairIndex& pairs, int64_t vertex_begin, i
 // In the cut_…() functions below, a position is the place of a row among the rows ordered by type;
 // type_ptr says where each type begins.
 
-// The rows of one type within a run of rows ordered by type.
+// Names the rows of one type within a run of rows ordered by type.
 struct TypeRun {
   int64_t type, begin, end;
 };
@@ -51,12 +51,12 @@ std::vector<cuda::MmaRun> cut_grads(const std::vector<int64_t>& type_ptr, int64_
 // Returns the first run of each type, and the number of runs.
 std::vector<int32_t> first_runs(const std::vector<cuda::MmaRun>& runs, int64_t types);
 
-// The longest pair that is summed as a whole, if every pair is.
+// Pairs longer than a limit are cut into pieces. With this limit, every pair is summed as a whole.
 inline constexpr int64_t kWholePairs = INT64_MAX;
 
-// The pairs that are summed, and the rows for their sums. With `cells`, the sum of a pair goes to
-// the row of its cell, vertex · types + type, counted from first_cell on, and cells without a pair
-// become zeros. Otherwise the ranges say where the sums go.
+// Names the pairs that are summed, and the rows for their sums. With `cells`, the sum of a pair
+// goes to the row of its cell, vertex · types + type, counted from first_cell on, and cells without
+// a pair become zeros. Without `cells`, the ranges say where the sums go.
 struct SumRange {
   std::vector<PairRange> ranges;
   bool cells = false;
@@ -65,24 +65,26 @@ struct SumRange {
   static SumRange of_pairs(int64_t begin, int64_t end) { return {{{0, begin, end, 0}}}; }
   static SumRange of_cells(const PairIndex& pairs, int types, int64_t vertex_begin, int64_t vertex_end);
 };
-// The sums of a SumRange as units of work: first pieces of long pairs, then runs of short pairs.
+// Holds the sums of a SumRange as units of work: first pieces of long pairs, then runs of short
+// pairs.
 struct PackedSums {
   // An item with `partial` >= 0 is a piece of a long pair. Any other item is a run of short pairs:
-  // unless the sums go to cells, that of pair p goes to row p − `row` of the result.
+  // unless the sums go to cells, the sum of pair p goes to row p − `row` of the result.
   std::vector<cuda::Segment> items;
   std::vector<cuda::SplitRow> rows;  // pairs that are in pieces
   std::vector<uint32_t> zeros;       // with cells: rows of the result that belong to no pair
   int64_t num_partials = 0;
 };
-// Cuts pairs of more than `longest` edges into pieces (plan/variants/sums.h).
+// Returns the sums of `range` as units of work. Pairs of more than `longest` edges are cut into
+// pieces (plan/variants/sums.h).
 PackedSums pack_sums(const PairIndex& pairs, int types, const SumRange& range, int64_t longest);
-// Returns the pair of every edge, in the order of the pairs.
+// Returns the pair of every edge. The edges are in the order of the pairs.
 std::vector<uint32_t> pairs_of_entries(const PairIndex& pairs);
 // Returns the pair of every cell, cuda::kNoRow for a cell without a pair.
 std::vector<uint32_t> pairs_of_cells(const PairIndex& pairs, int64_t vertices, int types);
 
-// An order of the vertices in which those with the same types are neighbours, so that few types
-// occur in only a part of a run of at most `rows` vertices. Runs with many types come first,
+// Holds an order of the vertices in which those with the same types are neighbours, so that few
+// types occur in only a part of a run of at most `rows` vertices. Runs with many types come first,
 // because they take longest. With more than cuda::kMostMasked types, the vertices keep their order.
 struct CellOrder {
   std::vector<uint32_t> vertex;  // vertex of each position
@@ -93,7 +95,8 @@ CellOrder order_cells(const PairIndex& pairs, int64_t vertices, int types, int64
 
 // ---- Device memory.
 
-// The pairs at one end of the edges of a graph, in device memory.
+// GpuPairs: keeps the pairs at one end of the edges of a graph in device memory, and adds steps
+// that sum over them.
 class GpuPairs {
  public:
   GpuPairs(GpuContext& context, const Graph& graph, End end);
@@ -107,26 +110,27 @@ class GpuPairs {
   const uint32_t* vertex() const { return context_.resident(pairs_->vertex); }
   const uint32_t* pair_of_cell() const;
   const uint32_t* cell_of_pair() const;
-  // Returns the order of the vertices for products by cell, in runs of at most `rows` vertices.
+  // Points to the arrays of a CellOrder in device memory.
   struct Cells {
     const uint32_t* vertex;
     const uint32_t* pair;
     const cuda::MmaRun* runs;
     int64_t num_runs;
   };
+  // Returns the order of the vertices for products by cell, in runs of at most `rows` vertices.
   Cells cells(int64_t rows) const;
-  // Returns the pair of each edge, in the order of the pairs.
+  // Returns the pair of each edge. The edges are in the order of the pairs.
   const uint32_t* pair_of_entry() const;
 
-  // The edges in the order of the pairs: the vertices at their other ends, their pairs, and their
-  // numbers.
+  // Points to the edges in the order of the pairs: the vertices at their other ends, their pairs,
+  // and their numbers.
   struct Entries {
     const NodeId* other = nullptr;
     const uint32_t* pair = nullptr;
     const EdgeId* edge = nullptr;
   };
 
-  // A sum of rows of x over the edges of each pair.
+  // Describes a sum of rows of x over the edges of each pair.
   struct Sum {
     cuda::TypedSum what;
     SumRange range;
@@ -137,23 +141,25 @@ class GpuPairs {
     float* partials = nullptr;  // num_partials(range) rows of what.length floats
     void* out = nullptr;
   };
-  // Call this once before sums of x are taken. `scale` is the node of the numbers of the edges, or
-  // -1. Takes the plan's decisions about sums over the edges of pairs (plan/variants/sums.h): in
-  // which order the numbers are read, whether rows of x are copied to longer ones, whether entries
-  // are brought to the workspace, which is free before the first step, and which pairs are cut.
+  // Takes the plan's decisions about sums over the edges of pairs (plan/variants/sums.h) and enters
+  // them into `args`: in which order the scales of the edges are read, whether rows of x are copied
+  // to longer ones, whether the edges are copied to the workspace once before the first sum, and
+  // which pairs are cut. `scale` is the node of the scales, or -1. Must be called once before sums
+  // of x are taken.
   void prepare(const GpuKernel& k, StepList& steps, NodeRef scale, Sum& args);
   int64_t num_partials(const SumRange& range) const { return packed(range).num_partials; }
   void sum(StepList& steps, Sum args) const;
 
-  // Computes out[vertex] = the sum of the rows of p that belong to the pairs of the vertex, for the
-  // vertices [first, first + count). `ranges` says where the pairs lie in p. If it is empty, pairs
-  // lie there by their numbers.
+  // Holds the parameters of sum_of_vertices().
   struct OfVertices {
     int64_t width = 0;
     const float* p = nullptr;
     float* out = nullptr;
     int64_t first = 0, count = 0;
   };
+  // Adds the step that computes, for the vertices [first, first + count), out[vertex] = the sum of
+  // the rows of p that belong to the pairs of the vertex. `ranges` says where the pairs lie in p.
+  // If it is empty, row i of p belongs to pair i.
   void sum_of_vertices(StepList& steps, const OfVertices& args, const std::vector<PairRange>& ranges) const;
 
  private:

@@ -1,4 +1,4 @@
-// Brings the rows of graphs into device memory.
+// This part of GpuContext brings the rows of graphs into device memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace nacre {
 namespace {
 
-// Rounds up so that consecutive arrays begin with a memory line of their own.
+// Returns `words` rounded up, so that consecutive arrays begin with a memory line of their own.
 int64_t whole_lines(int64_t words) { return (words + 63) / 64 * 64; }
 
 void narrow_offsets(const cpu::RowView& view, uint32_t* out) {
@@ -28,13 +28,13 @@ int64_t longest_row(const cpu::RowView& view) {
 }  // namespace
 
 GpuRows& GpuContext::rows(const Graph& graph, Direction direction, bool edges) {
-  // Graphs that share arrays are the same graph.
+  // The name has the addresses of the arrays, because graphs that share arrays are the same graph.
   const std::string name = fmt::format("{} {} {} {}", static_cast<const void*>(graph.row_ptr().data()),
                                        static_cast<const void*>(graph.col_idx().data()),
                                        static_cast<const void*>(graph.edge_type().data()), static_cast<int>(direction));
   if (GpuRows* known = cache_.find_own<GpuRows>(name)) return *known;
-  // A context with a parent takes a copy of the parent's rows. Arrays that it copies to the device
-  // later belong to it.
+  // A context with a parent takes a copy of the parent's rows. If arrays are copied to the device
+  // later, this context keeps them.
   if (const GpuRows* known = cache_.find<GpuRows>(name)) return cache_.put(name, *known);
   GpuRows& r = cache_.put(name, GpuRows{});
   r.name = name;
@@ -53,7 +53,8 @@ GpuRows& GpuContext::rows(const Graph& graph, Direction direction, bool edges) {
   return r;
 }
 
-// Writes the edges of a batch by source directly into the memory from which they are sent.
+// Groups the edges of a batch by source, and writes them directly into the memory from which they
+// are sent.
 void GpuContext::transpose(GpuRows& rows, bool edges) {
   const TraceSpan span("prepare", "rows of edges");
   rows.rows = rows.graph.num_src();

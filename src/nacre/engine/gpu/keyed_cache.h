@@ -1,4 +1,4 @@
-// Defines a cache of values of any type.
+// KeyedCache: stores values of any type under keys.
 #pragma once
 
 #include <map>

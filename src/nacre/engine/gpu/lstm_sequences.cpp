@@ -46,8 +46,8 @@ int64_t longest_run(const SequenceOrder& order, const std::vector<int64_t>& bord
 SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, const std::vector<int64_t>& borders) {
   const OutCsc& out = graph.out();
   const size_t runs = borders.size() - 1;
-  // For each destination: its run, and the entry of its first step, counted from the first of the
-  // run.
+  // run_of has the run of each destination; entry_of has the entry of its first step, counted from
+  // the first entry of the run.
   std::vector<uint32_t> run_of(graph.num_dst(), 0), entry_of(run_of);
   for (size_t c = 0; c < runs; ++c) {
     const int64_t first = order.entry[borders[c]];
@@ -56,7 +56,8 @@ SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, con
       entry_of[order.row[p]] = static_cast<uint32_t>(order.entry[p] - first);
     }
   }
-  // Each run walks all edges and takes its own. There are few runs, and no two write the same list.
+  // For each run, one task walks all edges and takes those of its run. There are few runs, and no
+  // two tasks write the same list.
   struct Sums {
     std::vector<uint32_t> source, entry;
     std::vector<int64_t> end;

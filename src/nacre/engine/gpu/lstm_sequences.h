@@ -1,4 +1,4 @@
-// Index work for LSTMs over neighbours on a GPU.
+// This header declares index work for LSTMs over neighbours on a GPU.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-// The destinations that have neighbours, those with the most first, and the entries of their steps.
-// The entries of a row are consecutive, and rows follow in this order.
+// Holds the destinations that have neighbours, those with the most neighbours first, and the
+// entries of their steps. The entries of a row are consecutive, and rows follow in this order.
 struct SequenceOrder {
   std::vector<uint32_t> row;
   std::vector<int64_t> entry;  // first entry of each row, and the number of entries
@@ -39,7 +39,8 @@ struct SequenceItems {
   std::vector<int64_t> piece_run;     // first element of `pieces` of each run, and the end
   int64_t num_partials = 0;           // most partial results of a run
 };
-// Cuts the sums of more than `longest` entries into pieces (piece_of_source()).
+// Returns the sums as units of work. Sums of more than `longest` entries are cut into pieces
+// (piece_of_source()).
 SequenceItems cut_sums(SequenceSums sums, int64_t longest);
 SequenceSums sums_of_sources(const Graph& graph, const SequenceOrder& order, const std::vector<int64_t>& borders);
 

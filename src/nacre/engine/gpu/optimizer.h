@@ -1,5 +1,5 @@
-// Optimiser steps on a GPU: one launch over all parameters. The numbers that change from step to
-// step are written to device memory before the launch.
+// GpuOptimizer: takes an optimiser step on a GPU with one launch over all parameters. The numbers
+// that change from step to step are written to device memory before the launch.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace nacre {
 
 class GpuOptimizer : public Optimizer {
  public:
-  // `memory` and the gradients of `parameters` lie in device memory.
+  // `memory` and the gradients of `parameters` must lie in device memory.
   GpuOptimizer(std::shared_ptr<GpuContext> context, const OptimizerOptions& options,
                const std::vector<TrainedParameter>& parameters, const OptimizerMemory& memory);
 

@@ -21,7 +21,7 @@ std::vector<cuda::EdgeField> fields_of(const PartitionColumns& columns, std::spa
   return fields;
 }
 
-// Returns as many of the last fields as fit into a word.
+// Returns as many of the last fields as fit together into a word of 64 bits.
 std::span<const cuda::EdgeField> word_of(std::span<const cuda::EdgeField> fields) {
   int bits = 0;
   size_t first = fields.size();
@@ -51,7 +51,8 @@ Array<int64_t> runs_of(int64_t edges, int64_t most) {
   return std::move(task_ptr).freeze();
 }
 
-// Returns the edges sorted by the fields. The sort by the last word of fields comes first.
+// Returns the edges sorted by the fields. As in a radix sort, the last word of fields is sorted by
+// first.
 PartitionArray<uint32_t> sorted_edges(PartitionWork& work, const PartitionColumns& columns,
                                       std::span<const cuda::EdgeField> fields) {
   PartitionArray<uint32_t> order;
@@ -63,7 +64,7 @@ PartitionArray<uint32_t> sorted_edges(PartitionWork& work, const PartitionColumn
   return order;
 }
 
-// Returns the first edge of each gTask, and the number of edges.
+// Returns the first edge of each gTask, followed by the number of edges.
 Array<int64_t> borders(PartitionWork& work, const PartitionColumns& columns, const PartitionTable& table,
                        const Graph& graph) {
   const int64_t edges = columns.count;

@@ -1,4 +1,5 @@
-// Makes gTasks on the device. They are equal to those of the host (gtask/partition.h), bit for bit.
+// GpuPartitioner: makes gTasks on the device. They are equal to those of the host
+// (gtask/partition.h), bit for bit.
 //
 // The edges are sorted by as many keys at once as fit into a word. Then each edge gets a bound: the
 // first later edge that a gTask which begins at this edge cannot have. If equal values of a

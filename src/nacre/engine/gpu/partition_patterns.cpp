@@ -40,7 +40,8 @@ class PatternCounter {
     return count(fields, 0, false);
   }
 
-  // Call this after all attributes have been counted.
+  // Writes the kind of each gTask to `outlier`, and the numbers of outliers to `patterns`. Must be
+  // called after all attributes have been counted.
   void judge(Patterns& patterns, std::vector<Outlier>& outlier) {
     const int64_t tasks = tasks_.num_tasks(), edges = columns_.count;
     PartitionArray<int64_t> often;
@@ -129,7 +130,7 @@ class PatternCounter {
   PartitionArray<int64_t> task_ptr_;
   PartitionArray<uint32_t> starts_;  // for each edge, the first edge of its gTask
   PartitionArray<uint8_t> thin_;
-  PartitionArray<uint32_t> met_;  // gTasks that each vertex is in; empty if each is in one
+  PartitionArray<uint32_t> met_;  // number of gTasks of each vertex; empty if each is in one
 };
 
 }  // namespace

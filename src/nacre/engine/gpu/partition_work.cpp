@@ -189,7 +189,7 @@ void PartitionWork::bound_by_runs(const PartitionColumns& columns, std::span<con
 
 void PartitionWork::bound_by_values(const PartitionColumns& columns, const cuda::EdgeField& field, int64_t limit,
                                     const PartitionArray<uint32_t>& next) {
-  // No gTask can have more values than there are.
+  // If the limit is at least the number of values that the field can have, no gTask exceeds it.
   if (field.bits < 63 && limit >= int64_t{1} << field.bits) return;
   const Links links = link(columns, {&field, 1}, true);
   const int64_t windows = (columns.count + cuda::kWindowStarts - 1) / cuda::kWindowStarts;

@@ -1,4 +1,4 @@
-// The steps of GpuPartitioner. Only its sources and its tests use this header.
+// This header declares the steps of GpuPartitioner. Only its sources and its tests use this header.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class PartitionArray {
   std::shared_ptr<void> memory_;
 };
 
-// The edges in some order, in device memory, and how many values their fields can have.
+// Holds the edges in some order, in device memory, and how many values their fields can have.
 struct PartitionColumns {
   int64_t count = 0;
   PartitionArray<uint32_t> src, dst, src_degree, dst_degree;
@@ -82,8 +82,8 @@ class PartitionWork {
   // Returns the positions of the edges in `order` (0, 1, 2 … if it is null), sorted by the edges'
   // fields. All fields of an edge must fit into one word.
   Sorted sort_by(const PartitionColumns& columns, std::span<const cuda::EdgeField> fields, const uint32_t* order);
-  // For each position, the nearest positions before and after it whose edges have the same values
-  // of the fields. `after` is empty unless link() is asked for it.
+  // Holds, for each position, the nearest positions before and after it whose edges have the same
+  // values of the fields. `after` is empty unless link() is asked for it.
   struct Links {
     PartitionArray<uint32_t> before, after;
   };

@@ -13,7 +13,8 @@ RankBuffer RankBuffers::take(int64_t bytes, bool pinned) {
   RankBuffer buffer;
   {
     const std::lock_guard lock(mutex_);
-    // Buffers of equal sizes lie in the order in which they were given back.
+    // Buffers of equal sizes are in the order in which they were given back, so this takes the one
+    // that was given back first.
     if (const auto found = free_.find({pinned, size}); found != free_.end()) {
       buffer = std::move(found->second);
       free_.erase(found);

@@ -1,4 +1,4 @@
-// Memory in which a rank keeps copies for other ranks to read.
+// RankBuffers: holds the memory in which a rank keeps copies for other ranks to read.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace nacre {
 
-// The end of work that reads a buffer, and the device that does the work.
+// Names the end of work that reads a buffer, and the device that does the work.
 struct BufferReader {
   Device* device = nullptr;
   DeviceEvent event;
@@ -25,8 +25,8 @@ struct RankBuffer {
   std::vector<BufferReader> readers;
 };
 
-// The buffers of one rank. A buffer that was given back is used again when the work that reads it
-// has ended.
+// Holds the buffers of one rank. A buffer that was given back is used again when the work that
+// reads it has ended.
 class RankBuffers {
  public:
   // `device` is the device of the rank, or null if the rank has none. `allocator` allocates

@@ -1,5 +1,5 @@
-// RankSide: the device of one rank, as communication with other ranks uses it. It moves rows, adds
-// up arrays, lends memory for copies, and measures the time of this work if asked to.
+// RankSide: does the work of one rank's device for communication with other ranks. It moves rows,
+// adds up arrays, lends memory for copies, and measures the time of this work if asked to.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace nacre {
 
-// Work on the second stream of a device.
+// Describes work on the second stream of a device.
 struct BesideWork {
   DeviceEvent from;  // null if the work is not measured
   DeviceEvent to;
@@ -61,14 +61,15 @@ struct RankSide {
   std::shared_ptr<Device> device;  // the rank's GPU; null if its values lie in host memory
   std::shared_ptr<RankBuffers> buffers;
 
-  // Work of the device between two of its events. `what` names the kind of seconds that it counts
-  // as, and `counted` is the share of the seconds that counts.
+  // Describes work of the device between two of its events. `what` names the kind of seconds that
+  // it counts as, and `counted` is the share of the seconds that counts.
   struct Span {
     double DeviceSeconds::*what;
     DeviceEvent from, to;
     double counted = 1;
-    // If this has events, the device waited between `from` and `to` for this work, and before it
-    // for other ranks. Then `what` is the counter of this work.
+    // If `beside` has events, the device waited between `from` and `to` for the work of `beside`.
+    // Of these seconds, as many as that work took count as `what`, and the rest as waiting for
+    // other ranks.
     BesideWork beside = {};
   };
   bool measuring = false;
@@ -78,7 +79,8 @@ struct RankSide {
   std::shared_ptr<GpuContext> context_;  // what launches the kernels that move and add rows
 };
 
-// Returns how received rows get to where they belong. Throws if a GPU cannot add rows of this type.
+// Returns how received rows are written to their places: copied, or added if `add` is given. Throws
+// if a GPU cannot add rows of this type.
 cuda::RowAction received_action(const std::optional<SumType>& add);
 
 // Returns an array as rows of four elements, or of one if their number does not allow that.

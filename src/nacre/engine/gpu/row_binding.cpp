@@ -16,7 +16,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   const bool argmax_only = g.node(g.kernel.root).op == Op::index_argmax;
   void* out = argmax_only ? nullptr : rows_to != nullptr ? rows_to : g.pointer(g.kernel.root);
   void* argmax = argmax_only ? g.pointer(g.kernel.root) : spec.argmax ? g.pointer(g.kernel.second) : nullptr;
-  // The counters are zeros before and after every launch.
+  // The counters are zeros before and after every launch, so all launches can share them.
   const std::vector<int32_t> zeros(spec.tiles * r.rows.num_partials);
   auto* counters = const_cast<int32_t*>(g.context.made(fmt::format("counters {}", zeros.size()), zeros));
   const GpuFunction& function =
@@ -43,7 +43,7 @@ Step launch_reduce(const Reduction& r, const cuda::ReduceSpec& spec, void* works
   return g.context.launch(function, blocks_for(r.rows.count() * spec.tiles, function), params);
 }
 
-// Returns what the reduction asks for, in the shape of a variant.
+// Returns the specification of the reduction, changed as the variant `shape` says.
 cuda::ReduceSpec shaped(const Reduction& r, RowShape shape) {
   cuda::ReduceSpec spec = r.spec;
   if (shape == RowShape::more_warps) {
@@ -104,7 +104,8 @@ void place_cut(GpuContext& context, const std::string& key, const RowCut& cut, R
   rows.num_partials = cut.partials;
 }
 
-// Returns the bytes for the sums of pieces. A maximum also has its position.
+// Returns the bytes for the sums of pieces. A maximum takes twice the bytes, because its position
+// is stored as well.
 int64_t reduce_workspace(const Reduction& r) {
   const int64_t width = r.spec.program->widths[r.spec.value];
   return r.rows.num_partials * r.spec.tiles * width * 4 * (r.spec.reduce == ReduceOp::max ? 2 : 1);
@@ -132,8 +133,8 @@ Step bind_tail(const GpuKernel& g, const RowProgram& tail, const RowsAt& rows, i
   const RowProgram program = tail_over_memory(tail, g.kernel.root, rows.narrow);
   const GpuFunction& function = map_function(g.context, program);
   std::vector<void*> operands = operands_of(g, program);
-  // The address at which row 0 would lie. It may be outside of the memory, so it is computed as a
-  // number and not as a pointer.
+  // The operand is the address at which row 0 would lie. It may be outside of the memory, so it is
+  // computed as a number and not as a pointer.
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   operands.back() = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(rows.memory) -
                                             first * g.width(g.kernel.root) * (rows.narrow ? 2 : 4));

@@ -13,7 +13,8 @@ template <class Source>
 int64_t blocks_for(int64_t units, const Source& source) {
   return (units + source.per_block - 1) / source.per_block;
 }
-// Returns the number of entries of a row that the groups of threads of a kernel are made for.
+// Returns for how many entries of a row the groups of threads of a kernel are sized: the mean of
+// the rows, or 1, as the plan decides.
 int64_t mean_row(const GpuKernel& g);
 // Returns the function of a program over vertices (cuda::map_source()).
 const GpuFunction& map_function(GpuContext& context, const RowProgram& program);
@@ -22,8 +23,8 @@ std::vector<void*> operands_of(const GpuKernel& g, const RowProgram& program);
 // Returns the edge types in device memory; null if the graph has none or the program does not read
 // them.
 const uint16_t* edge_types(const GpuKernel& g, const RowProgram& program);
-// The sources, destinations and types of all edges in device memory. Those that the program of the
-// kernel does not read are null.
+// Points to the sources, destinations and types of all edges in device memory. Arrays that the
+// program of the kernel does not read are null.
 struct EdgeEnds {
   const uint32_t* src = nullptr;
   const uint32_t* dst = nullptr;
@@ -31,8 +32,8 @@ struct EdgeEnds {
 };
 EdgeEnds edge_ends(const GpuKernel& g);
 
-// The rows that a reduction walks: those of a view, or the runs of equal rows in the gTasks of a
-// table.
+// Describes the rows that a reduction walks: those of a view or, if a table cuts the edges into
+// gTasks, the runs of edges in these gTasks that are added to the same row.
 struct ReduceRows {
   const cuda::reduction::Segment* segments = nullptr;
   int64_t num_segments = 0;
@@ -52,7 +53,7 @@ struct ReduceRows {
 // Copies a RowCut to the device under the name `key` and enters it into `rows`.
 void place_cut(GpuContext& context, const std::string& key, const RowCut& cut, ReduceRows& rows);
 
-// A reduction that is being bound.
+// Describes a reduction that is being bound.
 struct Reduction {
   const GpuKernel& g;
   cuda::ReduceSpec spec;

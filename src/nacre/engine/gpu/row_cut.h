@@ -1,4 +1,4 @@
-// Cuts the rows of a reduction into pieces, on the host.
+// These functions cut the rows of a reduction into pieces, on the host.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,8 @@ struct RowCut {
 // Cuts the listed rows into pieces of at most `longest` entries.
 RowCut cut_rows(const std::vector<GpuRows::Long>& rows, int64_t longest);
 
-// The vertices that the entries of rows name, divided into blocks of equally many vertices.
+// Describes the vertices that the entries of rows name, divided into blocks of equally many
+// vertices.
 struct SourceBlocks {
   int64_t vertices = 0;
   RowIds ids;  // numbers of the vertices in the whole graph; the entries of each row come in the

@@ -25,7 +25,7 @@ Step launch_product(const GpuKernel& g, const cuda::RowProduct& what, const cuda
   return g.context.launch(function, std::min(blocks_for(g.rows(g.kernel.root), function), held), params);
 }
 
-// Returns the product with as many rows in a block as the variant says.
+// Returns `what` with as many rows in a block of threads as the variant says.
 cuda::RowProduct in_blocks(cuda::RowProduct what, ProductBlock block) {
   what.rows = rows_of(block);
   return what;

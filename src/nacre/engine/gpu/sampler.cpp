@@ -56,8 +56,9 @@ struct GpuSampler::State {
   Memory table;
   int64_t table_bytes = 0;
 
-  // Memory of the samples on the host. The driver copies into pageable memory under a lock, so
-  // pages that the system has to clear first would also delay the other threads that copy.
+  // Holds memory for the samples on the host, which is used again. The driver copies into pageable
+  // memory under a lock, so pages that the system has to clear first would also delay the other
+  // threads that copy.
   Pool pool;
 
   // ---- State of the call in progress.

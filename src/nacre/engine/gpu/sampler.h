@@ -1,7 +1,7 @@
-// Samples neighbours on the device. The samples are equal to those of the host (sample/sample.h),
-// bit for bit. Several batches are sampled at once, because one alone does not fill a GPU. The
-// graph lies in device memory, or in page-locked memory of the host, which the kernels read over
-// the bus.
+// GpuSampler: samples neighbours on the device. The samples are equal to those of the host
+// (sample/sample.h), bit for bit. Several batches are sampled at once, because one alone does not
+// fill a GPU. The graph lies in device memory, or in page-locked memory of the host, which the
+// kernels read over the bus.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace nacre {
 
-// A block of a sample. Its arrays are those of Graph and Sample, in device memory.
+// Describes a block of a sample. Its arrays are those of Graph and Sample, in device memory.
 struct DeviceBlock {
   int64_t num_dst = 0;
   int64_t num_src = 0;
@@ -58,7 +58,7 @@ class GpuSampler {
   // Returns one sample for each batch. Besides the results, takes 4 bytes of device memory for
   // every batch and vertex of the graph.
   std::vector<DeviceSample> sample(std::span<const Batch> batches);
-  // Parts of a sample that are copied to the host only if wanted.
+  // Says which of the parts of a sample that are not always needed are copied to the host.
   struct Parts {
     bool edges = true, scale = true;
   };

@@ -1,5 +1,5 @@
-// Scores lists of vertices on the device, where the predictions are. Only a few numbers are copied
-// to the host.
+// GpuScores: scores lists of vertices on the device, where the predictions are. Only a few numbers
+// are copied to the host.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace nacre {
 
-// Labels in device memory. A single label is an int32, negative if the vertex has none; multiple
-// labels are one byte for each class.
+// Describes labels in device memory. A single label is an int32, negative if the vertex has none;
+// multiple labels are one byte for each class.
 struct GpuLabels {
   cuda::ScoreLabels kind = cuda::ScoreLabels::single;
   const void* values = nullptr;
@@ -21,25 +21,26 @@ struct GpuLabels {
   bool by_vertex = true;
 };
 
-// With single labels, `hits` of `first` labelled vertices are right. With multiple labels, `hits`
-// classes are predicted and true, `first` are predicted and `second` are true.
+// Counts right predictions in a list of vertices. With single labels, `hits` of `first` labelled
+// vertices are right. With multiple labels, `hits` classes are predicted and true, `first` are
+// predicted and `second` are true.
 struct ScoreCounts {
   double hits = 0, first = 0, second = 0;
 };
-// The sum of the losses of `counted` labelled vertices.
+// Holds the sum of the losses of `counted` labelled vertices.
 struct ScoreLoss {
   double sum = 0, counted = 0;
 };
 
 class GpuScores {
  public:
-  // `lists` are lists of vertices. The loss is that of the list number `loss_list`.
+  // `lists` are lists of vertices. The loss is computed over list number `loss_list`.
   GpuScores(std::shared_ptr<GpuContext> context, std::vector<std::span<const NodeId>> lists, size_t loss_list,
             int64_t classes);
   // Returns the device memory that this object uses once started, without the labels.
   int64_t bytes() const;
   void start(const GpuLabels& labels);
-  // The vertices of all lists, one list after the other, in device memory.
+  // Returns the vertices of all lists, one list after the other, in device memory.
   const NodeId* vertices() const { return static_cast<const NodeId*>(vertices_.get()); }
   int64_t num_vertices() const { return num_vertices_; }
 

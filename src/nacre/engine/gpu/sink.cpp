@@ -14,15 +14,15 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
 constexpr int64_t kBlocksKept = 16;
 
-// The copies run in a stream of their own, that of `copies`. It waits for the device only if the
-// last reader of a slot may still be at work.
+// DeviceSink: sends rows to a device. The copies run in a stream of their own, that of `copies`.
+// This stream waits for the device only if the last reader of a slot may still be at work.
 class DeviceSink : public FeatureSink {
  public:
   DeviceSink(std::shared_ptr<Device> device, std::shared_ptr<Device> copies)
       : device_(std::move(device)), copies_(std::move(copies)) {}
   ~DeviceSink() override {
-    // If the work of the device did not end as it should, the device may still read or write the
-    // memory, so the memory is not released.
+    // If synchronize() fails, the device may still read or write the memory, so the memory is not
+    // released.
     try {
       copies_->synchronize();
       for (const auto& [number, slot] : slots_) {
@@ -72,7 +72,8 @@ class DeviceSink : public FeatureSink {
     return slot.there;
   }
   void settle(int number) override { settle(slot_at(number)); }
-  // Copies of slots that have not been used again are not settled yet; they count, too.
+  // Returns the seconds of all copies, including those of slots that have not been used again,
+  // which are not settled yet.
   double seconds() override {
     std::vector<Copy> open;
     double settled = 0;
@@ -121,14 +122,15 @@ class DeviceSink : public FeatureSink {
     busy_ += seconds;
     slot.copies.clear();
   }
-  // Returns the time of these copies; waits for them.
+  // Waits for these copies and returns their seconds.
   double seconds_of(const std::vector<Copy>& copies) {
     double seconds = 0;
     for (const auto& [from, to] : copies) seconds += copies_->elapsed(from, to);
     return seconds;
   }
-  // The memory is page-locked, so nobody waits here. Copies of other slots must not come between a
-  // copy and its two events.
+  // Queues a copy, with an event before it and one after it. The memory is page-locked, so this
+  // does not wait for the copy. The mutex keeps copies of other slots from coming between a copy
+  // and its events.
   void upload(Slot& slot, char* to, const char* from, int64_t bytes) {
     const std::lock_guard lock(stream_mutex_);
     const DeviceEvent before = copies_->record();
@@ -163,8 +165,8 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
   Free found;
   {
     const std::lock_guard lock(mutex_);
-    // Takes the block that was returned first, whose copies are most likely done, unless there are
-    // so few blocks that they are not.
+    // This takes the block that was returned first, because its copies are most likely done. If
+    // only a few blocks are free, even its copies may not be done, so a new block is allocated.
     const auto fits = [&](const Free& free) { return free.bytes == size; };
     const auto at = std::find_if(free_.begin(), free_.end(), fits);
     if (at != free_.end() && std::count_if(at, free_.end(), fits) > kBlocksKept) {
@@ -179,8 +181,8 @@ PinnedPool::Block PinnedPool::take(int64_t bytes) {
   }
   return {{found.memory,
            [this, memory = found.memory, size](char*) {
-             // Without an event nobody knows when the memory is free again, so it is not used any
-             // more.
+             // If the device cannot record an event, nobody knows when the memory is free again, so
+             // it is not used any more.
              try {
                give_back({memory, size, device_->copied()});
              } catch (const std::exception& error) {

@@ -1,4 +1,5 @@
-// Page-locked memory for copies to a device, and the target of the batch loader's transfers there.
+// This header declares page-locked memory for copies to a device, and the sink by which the batch
+// loader sends rows there.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace nacre {
 
-// Blocks of page-locked memory. A block is used again when its bytes have been copied. Any thread
-// may call it.
+// PinnedPool: lends blocks of page-locked memory. A block is used again when its bytes have been
+// copied. Any thread may use the pool.
 class PinnedPool {
  public:
   explicit PinnedPool(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -19,8 +20,8 @@ class PinnedPool {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // Memory that one sender fills piece by piece. It returns to the pool with the last copy of
-  // `memory`.
+  // Holds memory that one sender fills piece by piece. The memory returns to the pool when the last
+  // copy of the pointer `memory` is gone.
   struct Block {
     std::shared_ptr<char> memory;
     int64_t bytes = 0;

@@ -9,8 +9,8 @@
 
 namespace nacre {
 
-// Returns device memory of at least `bytes` bytes, which is released with the last copy of the
-// pointer.
+// Returns device memory of at least `bytes` bytes, which is released when the last copy of the
+// pointer is gone.
 std::shared_ptr<void> allocate_on(const std::shared_ptr<Device>& device, int64_t bytes);
 
 // Sends bytes to the device. Without a pool of page-locked memory, every call copies at once, in
@@ -34,8 +34,8 @@ class Staging {
   void arrived();
 
  private:
-  // Makes room for `bytes` bytes in the present block or in a new one, and returns their place
-  // there.
+  // Makes room for `bytes` bytes in the present block or in a new one, and returns their offset in
+  // it.
   int64_t reserve(int64_t bytes);
   void flush(int64_t end);
   std::shared_ptr<void> on_device(int64_t at) const;

@@ -1,4 +1,5 @@
-// The steps of a kernel that is being bound, and the workspace they share.
+// This header declares StepList, which collects the steps of a kernel that is being bound, and
+// Carve, which divides the workspace they share.
 #pragma once
 
 #include <functional>
@@ -32,7 +33,7 @@ T* at(T* base, int64_t offset) {
   return base == nullptr ? nullptr : base + offset;
 }
 
-// How the algorithms of a kernel's products are found.
+// Says how the algorithms of a kernel's products are found.
 struct ProductTiming {
   int algorithms = 0;      // number of algorithms that a product is timed with; 0: not known yet
   double least_flops = 0;  // products with fewer operations are not timed
@@ -42,14 +43,14 @@ struct ProductTiming {
 // Returns what the plan decides about the products of a kernel (plan/variants/chunks.h).
 ProductTiming product_timing(const GpuKernel& g);
 
-// The steps of a kernel that is being bound. The same code runs twice: first without a workspace,
-// to find out how large it must be (products are prepared, but nothing is compiled or copied), then
-// with it.
+// Collects the steps of a kernel that is being bound. The same code runs twice: first without a
+// workspace, to find out how large it must be (products are prepared, but nothing is compiled or
+// copied), then with it.
 class StepList {
  public:
   StepList(GpuContext& context, void* workspace, bool sizing) : carve(workspace), context_(context), sizing_(sizing) {}
 
-  // Adds a launch. `params` is not called while sizing.
+  // Adds the launch of a kernel on `blocks` blocks of threads. `params` is not called while sizing.
   void launch(const cuda::Source& source, int64_t blocks, const std::function<cuda::LaunchParams()>& params);
   // Sets how the algorithms of the products are found. Call this before product().
   void time_products(const ProductTiming& timing) { timing_ = timing; }
@@ -59,7 +60,9 @@ class StepList {
   void then(Step step);
   bool sizing() const { return sizing_; }
 
-  // Call these last, because the workspace of the products follows the places that were handed out.
+  // bytes() returns the size of the workspace, and finish() the step that runs all steps of the
+  // list. Both must be called last, because the workspace of the products follows the places that
+  // were handed out.
   int64_t bytes() const { return carve.used() + gemm_bytes_; }
   Step finish(void* workspace);
 

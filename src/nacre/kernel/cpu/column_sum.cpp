@@ -31,7 +31,8 @@ void add_tile(TileRunner& runner, const ColumnSumArgs& args, const Tile& tile, b
   segment_functions().add(segment);
 }
 
-// Sums the edges in runs of consecutive chunks of the view, at most kMaxChunks runs.
+// Sums register `value` over the edges. The chunks of the view are cut into at most kMaxChunks
+// groups of consecutive chunks, and the sum of each group is left in the workspace.
 void sum_edges(const ColumnSumArgs& args, const TilePlan& plan, int64_t width) {
   const int64_t floats = scratch_floats(*args.program.program);
   const auto& chunks = args.edges->chunks;

@@ -106,7 +106,7 @@ struct Drop {
   float scale;
 };
 
-// Computes out[i] = x[i] · scale if bits[i] reaches the threshold; otherwise 0.
+// Computes out[i] = x[i] · scale if bits[i] is at least the threshold; otherwise out[i] = 0.
 HWY_INLINE void apply_bits(const Drop& drop, const uint16_t* bits, const float* x, float* out, int64_t n) {
   const Floats d;
   const hn::RebindToSigned<Floats> words;
@@ -123,7 +123,7 @@ HWY_INLINE void apply_bits(const Drop& drop, const uint16_t* bits, const float* 
   if (i < n) store_part(keep(load_part(x + i, n - i), bits + i), out + i, n - i);
 }
 
-// Drops elements first … first + n − 1 of the tensor.
+// Applies dropout to the elements first … first + n − 1 of a tensor, which are at x[0 … n).
 void drop_range(const PhiloxVector& philox, const Drop& drop, uint64_t first, int64_t n, const float* x, float* out) {
   HWY_ALIGN uint16_t bits[8 * kBufferBlocks + kLanes] = {};
   const auto lanes = consecutive_blocks();
@@ -145,8 +145,8 @@ void drop_range(const PhiloxVector& philox, const Drop& drop, uint64_t first, in
   }
 }
 
-// Handles short rows at scattered positions: one vector of blocks serves several rows. A row of at
-// most 8 elements reaches into at most two blocks.
+// Applies dropout to short rows at scattered positions: one vector of blocks serves several rows. A
+// row of at most 8 elements reaches into at most two blocks.
 void drop_scattered(const PhiloxVector& philox, const Drop& drop, const MicroCall& c) {
   const Longs l;
   const auto width = static_cast<uint64_t>(c.out_width);
@@ -155,7 +155,8 @@ void drop_scattered(const PhiloxVector& philox, const Drop& drop, const MicroCal
     const int64_t rows = std::min(group, c.rows - r);
     HWY_ALIGN uint64_t lanes[kBlocks] = {};
     for (int64_t i = 0; i < rows; ++i) {
-      // run() writes the numbers of lane 2i + 1 kBlocks / 2 blocks behind those of lane 2i.
+      // Lanes 2i and 2i + 1 are the two blocks of row i. run() writes the numbers of lane 2i as
+      // block i and those of lane 2i + 1 as block kBlocks / 2 + i.
       lanes[2 * i] = c.position[r + i] * width / 8;
       lanes[2 * i + 1] = lanes[2 * i] + 1;
     }

@@ -21,8 +21,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Full = hn::ScalableTag<float>;
 using One = hn::CappedTag<float, 1>;
 
-// Number of entries summed in registers before the row of the tile is touched. Their rows stay in
-// the first-level cache for all strips.
+// Number of entries that are summed in registers before the sum is written to the row of the tile.
+// The rows of so few entries stay in the first-level cache while one strip of columns after the
+// other is summed.
 constexpr int64_t kPiece = 32;
 // Number of bytes fetched ahead from memory, enough to cover the memory's latency.
 constexpr int64_t kFlightBytes = 16384;
@@ -55,7 +56,8 @@ struct Piece {
   const float* row(int64_t e) const { return x + static_cast<int64_t>(col[e]) * width; }
 };
 
-// Sums kVecs vectors of columns in registers.
+// Sums the columns from `column` on that fill kVecs vectors, in registers, and writes or adds the
+// sums to the output.
 template <int kVecs, bool kScaled, class D>
 HWY_INLINE void sum_strip(D d, const Piece& piece, int64_t column) {
   constexpr int64_t kLanes = hn::MaxLanes(D());
@@ -91,8 +93,8 @@ void sum_piece(const Piece& piece) {
   for (; c < piece.width; ++c) sum_strip<1, kScaled>(One(), piece, c);
 }
 
-// This function must be inlined: GCC assumes that a function that only prefetches has no effect and
-// drops calls to it.
+// Fetches rows of the entries [begin, end). The function must be inlined: GCC assumes that a
+// function that only prefetches has no effect and drops calls to it.
 HWY_INLINE void prefetch_entries(const RowSums& sums, int64_t begin, int64_t end, const float* x, int64_t width) {
   end = std::min(end, sums.entries);
   for (int64_t e = begin; e < end; ++e) {

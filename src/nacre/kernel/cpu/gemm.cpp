@@ -65,7 +65,8 @@ void gemm_rows(Layout layout, int64_t M, int64_t N, int64_t K, GemmOperand A, Ge
   const SharedPack pack(kernels.packed_size(N, K));
   float* packed = pack.get();
   if (packed != nullptr) (layout == Layout::nn ? kernels.pack_nn : kernels.pack_nt)(N, K, B, packed);
-  // Without the shared copy, each block of rows packs B for itself, which only pays for many rows.
+  // If B could not be packed for all threads, each block of rows packs B for itself. This only pays
+  // for many rows, so the blocks are then larger.
   const int64_t block = packed != nullptr ? rows_per_block(N, K) : 16 * kGemmBlockRows;
   parallel_for(M, block, [&](int64_t begin, int64_t end) {
     const GemmOperand a = {A.data + begin * A.ld, A.ld};
@@ -109,7 +110,8 @@ void gemm_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const
   const GemmKernels& kernels = gemm_kernels();
   const int64_t chunks = tn_chunks(M, K, N);
   if (chunks == 1) {
-    // With few rows or a large C, C is cut into parts instead of M.
+    // If there are few rows or C is large, tasks divide the rows of C instead of the M rows that
+    // are summed.
     const int64_t rows = M * K * N <= kSerialWork ? K : 4 * kGemmBlockRows;
     parallel_for(K, rows, [&](int64_t begin, int64_t end) {
       kernels.rows_tn(M, N, end - begin, {A + begin, lda}, {B, ldb}, C + begin * ldc, ldc, beta);

@@ -14,7 +14,8 @@ namespace nacre::cpu {
 
 enum class Activation : uint8_t { none, relu };
 
-// C = act(product + beta * C + bias), with bias one value per column. C is not read when beta is 0.
+// What is done with a product: C = act(product + beta * C + bias), with bias one value per column.
+// C is not read when beta is 0.
 struct GemmEpilogue {
   const float* bias = nullptr;
   Activation act = Activation::none;
@@ -27,10 +28,10 @@ void gemm_nn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const
 void gemm_nt(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
              int64_t ldc, const GemmEpilogue& epilogue = {});
 
-// C[K,N] = A[M,K]ᵀ · B[M,N] + beta * C, in parallel over chunks of the M rows whose partial sums
-// are kept in `workspace` and added in order. `workspace` holds gemm_tn_workspace(M, K, N) bytes
-// (at most 32 MiB; 0 for small products) and needs no particular contents; K and N are
-// interchangeable in its size.
+// gemm_tn() computes C[K,N] = A[M,K]ᵀ · B[M,N] + beta * C, in parallel over chunks of the M rows
+// whose partial sums are kept in `workspace` and added in order. `workspace` holds
+// gemm_tn_workspace(M, K, N) bytes (at most 32 MiB; 0 for small products) and needs no particular
+// contents; K and N are interchangeable in its size.
 int64_t gemm_tn_workspace(int64_t M, int64_t K, int64_t N);
 void gemm_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb, float* C,
              int64_t ldc, void* workspace, float beta = 0);
@@ -51,7 +52,8 @@ void gemm_tile_tn(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, 
 int64_t gemm_packed_size(int64_t N, int64_t K);
 void gemm_pack_nn(int64_t N, int64_t K, const float* B, int64_t ldb, float* packed);
 void gemm_pack_nt(int64_t N, int64_t K, const float* B, int64_t ldb, float* packed);
-// Gives the same bits as gemm_tile_nn or gemm_tile_nt with the matrix that was packed.
+// Computes C[M,N] = A[M,K] · B for the matrix B that was packed, on the calling thread, with the
+// same bits as gemm_tile_nn or gemm_tile_nt.
 void gemm_tile_packed(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* packed, float* C,
                       int64_t ldc, const GemmEpilogue& epilogue = {});
 

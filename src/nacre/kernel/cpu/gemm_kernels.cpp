@@ -58,8 +58,8 @@ Finish finish_of(const GemmEpilogue& epilogue, bool first, bool last, int64_t n,
           last && epilogue.act == Activation::relu, columns};
 }
 
-// Returns a stream that fetches `lines` cache lines for each row, spread over the part of the depth
-// that belongs to the row.
+// Returns a stream that fetches `lines` cache lines for each row of a tile. The fetches are spread
+// over the steps along the depth in which the tile is computed.
 Stream stream_of(const float* at, int64_t stride, int64_t lines, int64_t depth, int64_t width) {
   const int64_t steps = std::max<int64_t>(1, depth / rows_of(width));
   return {at, stride, ceil_div(lines * kLine, steps)};
@@ -76,9 +76,9 @@ int64_t group_rows(int64_t N) {
   return group;
 }
 
-// One block of B stays in the second-level cache while all rows pass over it, one group of rows at
-// a time. Each panel fetches its share of the next group and the lines of C that it is about to
-// write.
+// Computes a product with a packed B. One block of B stays in the second-level cache while all rows
+// pass over it, one group of rows at a time. Each panel fetches its share of the next group and the
+// lines of C that it is about to write.
 void rows_packed(int64_t M, int64_t N, int64_t K, GemmOperand A, const float* packed, float* C, int64_t ldc,
                  const GemmEpilogue& epilogue) {
   const int64_t group = group_rows(N);
@@ -134,8 +134,9 @@ void rows_unpacked(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B
   });
 }
 
-// The outer products of `depth` rows at a time are added to C, which stays in the second-level
-// cache. Meanwhile each row of each panel fetches its share of the next rows of A and B.
+// Computes a product with a transposed A. The outer products of `depth` rows at a time are added to
+// C, which stays in the second-level cache. Meanwhile each row of each panel fetches its share of
+// the next rows of A and B.
 void rows_tn(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta) {
   if (K <= 0 || N <= 0) return;
   alignas(64) float packed[kMaxDepthTn * kMaxWidth];

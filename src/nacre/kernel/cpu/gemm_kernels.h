@@ -34,8 +34,8 @@ struct GemmKernels {
   void (*rows_tn)(int64_t M, int64_t N, int64_t K, GemmOperand A, GemmOperand B, float* C, int64_t ldc, float beta);
 };
 
-// Returns the best set for this machine, or all sets that this machine can run (the best first;
-// used by tests).
+// gemm_kernels() returns the best set for this machine, and gemm_all_kernels() all sets that this
+// machine can run, the best first (used by tests).
 const GemmKernels& gemm_kernels();
 std::vector<const GemmKernels*> gemm_all_kernels();
 

@@ -50,8 +50,9 @@ int64_t for_panels(int64_t N, int64_t begin, int64_t end, const F& body) {
   return n;
 }
 
-// The number of whole vectors is a constant so that the copy is straight code: as a loop, compilers
-// make it a call or a string instruction, which costs several times as much for so few bytes.
+// Packs rows of a panel. The number of whole vectors, kWhole, is a constant so that the copy is
+// straight code: compilers turn a loop into a call or a string instruction, which costs several
+// times as much for so few bytes.
 template <int kWhole>
 void pack_rows(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
   const Full d;
@@ -79,8 +80,8 @@ inline void pack_panel_nn(int64_t depth, int64_t columns, int64_t width, GemmOpe
 #if HWY_TARGET == HWY_SCALAR
 inline int64_t transpose_blocks(int64_t, int64_t, int64_t, GemmOperand, float*) { return 0; }
 #else
-// Transposes blocks of four by four elements. Returns how many columns of the panel (rows of B) it
-// has finished.
+// Writes columns of a panel from rows of B, by transposing blocks of four by four elements. Returns
+// how many columns of the panel it has finished.
 inline int64_t transpose_blocks(int64_t depth, int64_t columns, int64_t width, GemmOperand B, float* HWY_RESTRICT to) {
   const hn::FixedTag<float, 4> d;
   const hn::Repartition<double, decltype(d)> pairs;

@@ -103,7 +103,7 @@ HWY_INLINE void store_column(D d, const Sums& sums, float* HWY_RESTRICT c, int64
     auto sum = sums(r);
     if (finish.beta != 0) sum = hn::MulAdd(beta, hn::MaskedLoad(mask, d, to), sum);
     if (finish.bias != nullptr) sum = hn::Add(sum, bias);
-    // In this order of operands, the x86 instruction keeps NaN.
+    // With the sum as the second operand, the x86 instruction keeps a NaN in the sum.
     if (finish.relu) sum = hn::Max(hn::Zero(d), sum);
     hn::BlendedStore(sum, mask, d, to);
   }
@@ -124,8 +124,9 @@ struct Tile {
     }
   }
 
-  // Row r of A is read through rows[r / 3]: x86 addresses reach three rows from one pointer, so
-  // that pointers, too, stay in registers.
+  // Adds the products of one column of A and one row of B to the sums. Row r of A is read through
+  // rows[r / 3]: x86 addresses reach three rows from one pointer, so that pointers, too, stay in
+  // registers.
   template <bool kTransposed>
   HWY_INLINE void add(const float* const* rows, int64_t lda, const float* HWY_RESTRICT b) {
     const Full d;

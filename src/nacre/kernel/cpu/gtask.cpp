@@ -45,8 +45,8 @@ Workspace carve(const Shape& shape, Carve& memory) {
   return ws;
 }
 
-// The maximum of rows that come in any order. Of equal values the smallest position wins, as it
-// would in in-CSR order.
+// A row of maxima over rows that come in any order. Of equal values, the one with the smallest
+// position wins, as if the rows came in the order of the in-CSR.
 struct MaxRow {
   float* best;
   int32_t* argmax;

@@ -1,9 +1,9 @@
-// Fused kernels over gTasks (WG6): a row program runs over the edges of one gTask after another,
-// tile by tile, and one of its registers is summed (or averaged, or maximised) into the rows of one
-// end of the edges. Any partition table works. Where a row's edges lie in several gTasks, sums are
-// accumulated without atomics and in a fixed order: gTasks are cut into windows; a window's gTasks
-// leave one partial row per (gTask, row) in a workspace that fits the cache, then the window's rows
-// are added up, each by one task.
+// Fused kernels over gTasks (contract row WG6): a row program runs over the edges of one gTask
+// after another, tile by tile, and one of its registers is summed (or averaged, or maximised) into
+// the rows of one end of the edges. Any partition table works. Where a row's edges lie in several
+// gTasks, sums are accumulated without atomics and in a fixed order. gTasks are run in windows. If
+// several units of a window touch a row, each of them leaves a partial row in a workspace that fits
+// the cache. Then the partial rows of the window are added up, each row by one task.
 //
 // Programs may multiply by matrices (MicroOp::gemm and its relatives). A product works on the rows
 // of one gTask at a time, so the table decides how well a matrix is reused.
@@ -21,11 +21,11 @@ struct GTaskOptions {
   Direction direction = Direction::by_dst;  // the end whose rows the edges are reduced to
   // The width of a reduced row. It decides how many partial rows fit a window.
   int64_t width = 1;
-  // With true, overfill gTasks are cut into pieces and started first, and underfill gTasks are
-  // pooled and run edge by edge at the end (WG8). With false, every gTask runs alone, in the order
-  // of the partition.
+  // If true, overfill gTasks are cut into pieces and started first, and underfill gTasks are pooled
+  // and run edge by edge at the end (contract row WG8). If false, every gTask runs alone, in the
+  // order of the partition.
   bool split_outliers = true;
-  // With true, the edges of a gTask run type by type, for programs with typed products. With false,
+  // If true, the edges of a gTask run type by type, for programs with typed products. If false,
   // they run row by row.
   bool by_type = true;
 };

@@ -15,15 +15,17 @@ namespace {
 constexpr int64_t kMinUnitEdges = 512;
 constexpr int64_t kMaxUnitEdges = 2048;
 constexpr int64_t kWantedUnits = 64;
-// Number of floats of the rows that a unit writes. A pool of small gTasks may have more, because
-// the length of its products depends on its size.
+// The rows that a unit writes have together at most kUnitFloats floats, or are at most kMinUnitRows
+// rows. A pool of small gTasks may have kPoolFloats, because the length of its products depends on
+// its size.
 constexpr int64_t kUnitFloats = 64 << 10;
 constexpr int64_t kPoolFloats = 256 << 10;
 constexpr int64_t kMinUnitRows = 64;
 // A gTask with more edges than about this number is cut even if it is no outlier, because the
 // rounding error of a sum grows with its length.
 constexpr int64_t kMaxPieceEdges = 1 << 15;
-// A unit finishes the rows that it owns if it owns at least this many neighbouring rows on average.
+// A unit finishes the rows that it alone touches, if the runs of neighbouring rows among them have
+// at least this many rows on average.
 constexpr int64_t kMinRangeRows = 8;
 constexpr int64_t kRestRows = 1024;
 
@@ -59,7 +61,8 @@ class UnitCutter {
  private:
   int64_t edges() const { return piece_ptr_.back() - piece_ptr_[first_piece_]; }
   int64_t row_limit() const { return std::max(kMinUnitRows, (pooled_ != 0 ? kPoolFloats : kUnitFloats) / width_); }
-  // Returns the number of edges of each piece if a large gTask is cut into equal shares.
+  // Returns the number of edges of each piece if a large gTask of `edges` edges is cut into equal
+  // pieces.
   int64_t piece_edges(int64_t edges) const {
     const int64_t pieces = std::max<int64_t>(1, edges / unit_edges_);
     return (edges + pieces - 1) / pieces;
@@ -85,8 +88,9 @@ class UnitCutter {
     }
   }
 
-  // Returns how far entries [begin, end) fit the unit as one piece. A long piece ends at the end of
-  // a row if there is one nearby.
+  // Returns where the piece of the current unit that begins at entry `begin` must end: at `end`,
+  // where the unit has no room for another row, or where the piece is long. A long piece ends at
+  // the end of a row if there is one nearby.
   int64_t fit(int64_t begin, int64_t end, int64_t piece_edges) {
     const auto unit = static_cast<uint32_t>(units_.size());
     for (int64_t i = begin; i < end; ++i) {
@@ -111,8 +115,8 @@ class UnitCutter {
   uint8_t pooled_ = 0;
 };
 
-// Returns, for each row, the unit that alone touches it; kShared if several units do, kNone if none
-// does.
+// Returns, for each row, the only unit that touches it; kShared if several units do, kNone if no
+// unit does.
 std::vector<uint32_t> find_owners(const GTaskView& view, const NodeId* row) {
   std::vector<uint32_t> owner(view.rows, kNone);
   for (size_t u = 0; u < view.units.size(); ++u) {
@@ -125,8 +129,8 @@ std::vector<uint32_t> find_owners(const GTaskView& view, const NodeId* row) {
   return owner;
 }
 
-// Decides which unit finishes which rows: runs of rows that it owns, and the rows without edges
-// that follow them. All other rows are finished at the end.
+// Decides which unit finishes which rows: runs of rows that only this unit touches, and the rows
+// without edges that follow them. All other rows are finished after the last window.
 void plan_ranges(GTaskView& view, std::vector<uint32_t> owner) {
   std::vector<int64_t> owned_rows(view.units.size(), 0), owned_ranges(view.units.size(), 0);
   for (size_t r = 0; r < owner.size(); ++r) {

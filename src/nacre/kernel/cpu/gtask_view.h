@@ -47,8 +47,8 @@ struct GTaskView {
   Array<EdgeId> edge;  // empty if each entry's edge number is the entry's own number
   Array<NodeId> src;
   Array<NodeId> dst;
-  // No matrix product crosses these borders: those of gTasks, of pieces of large gTasks, and of
-  // pools of small ones.
+  // The borders that no matrix product crosses: those of gTasks, of pieces of large gTasks, and of
+  // pools of small gTasks.
   Array<int64_t> piece_ptr;
   std::vector<Unit> units;
   Array<Run> runs;

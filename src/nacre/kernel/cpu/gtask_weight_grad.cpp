@@ -31,7 +31,7 @@ struct Problem {
 
 struct Workspace {
   float* packed = nullptr;
-  // Sums of the shares 1, 2, …; those of the first share go straight to the result.
+  // The sums of the shares 1, 2, …; the sum of share 0 is computed in the result itself.
   float* sums = nullptr;
 };
 
@@ -43,7 +43,7 @@ Workspace carve(const Problem& problem, Carve& memory) {
   return ws;
 }
 
-// A tile with its rows ordered by type, which gives long products.
+// Returns a tile with its rows ordered by type, which gives long products.
 class TypeSort {
  public:
   Tile operator()(Tile tile) {
@@ -105,8 +105,8 @@ void gtask_weight_grad(const GTaskWeightGradArgs& args) {
   options.keep = args.x;
   options.also_keep = args.g;
   options.packed = true;
-  // The rows of a tile may be reordered, but not if the program itself has products, which follow
-  // the gTasks.
+  // For typed gradients, the rows of a tile are ordered by type. This is not done if the program
+  // itself has products, because these take the rows in the order of the gTasks.
   const bool sort = args.typed && !has_products(problem.program);
   options.consecutive = args.view->edge.empty() && !sort;
   TilePlan plan = make_tile_plan(args.program, options);

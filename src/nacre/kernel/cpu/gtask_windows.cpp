@@ -8,14 +8,14 @@
 namespace nacre::cpu {
 namespace {
 
-// A window is closed when its partial rows have this many floats and it has this many units to run
-// in parallel.
+// A window ends when its partial rows have this many floats, but not before it has kWindowUnits
+// units to run in parallel.
 constexpr int64_t kWindowFloats = 512 << 10;
 constexpr int64_t kWindowUnits = 8;
 
-// Cuts the list of units (GTaskView::Unit) into windows. For each run, which is a row's consecutive
-// entries in a unit, it decides whether they are summed into the row itself or into a partial row
-// of the unit.
+// Cuts the list of units (GTaskView::Unit) into windows. A run is the consecutive entries of a row
+// in a unit. For each run, the planner decides whether it is summed into the row itself or into a
+// partial row of the unit.
 class WindowPlanner {
  public:
   WindowPlanner(GTaskView& view, const NodeId* row)
@@ -44,11 +44,11 @@ class WindowPlanner {
     view_.runs = std::move(runs_);
   }
 
-  // Return, for each partial row, unit by unit, its row, and whether no earlier window touched that
-  // row.
+  // Return lists with an element for each partial row, unit by unit: the row it belongs to, and
+  // whether no earlier window touched that row.
   const std::vector<NodeId>& partial_row() const { return partial_row_; }
   const std::vector<uint8_t>& partial_fresh() const { return partial_fresh_; }
-  // Returns the borders of the units in the two lists above.
+  // Returns where the elements of each unit begin in the lists partial_row() and partial_fresh().
   const std::vector<int64_t>& partial_ptr() const { return partial_ptr_; }
 
  private:

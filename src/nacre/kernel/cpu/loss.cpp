@@ -71,7 +71,8 @@ void bce(const LossArgs& a) {
     double row = 0;
     for (int64_t c = r * a.classes; c < (r + 1) * a.classes; ++c) {
       if (a.weight_of_each && a.weight[c] == 0) continue;
-      // This is log(1 + eˣ) − t·x, written so that large |x| neither overflows nor cancels.
+      // The loss of an element is log(1 + eˣ) − t·x, written so that large |x| neither overflows
+      // nor cancels.
       const double x = a.x[c];
       const double loss = std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - (a.target[c] != 0 ? yes : no) * x;
       row += a.weight_of_each ? a.weight[c] * loss : loss;

@@ -23,17 +23,19 @@ struct LstmOptions {
   // The largest number of destinations of a batch: the k of the table dst-id=k,dst-degree=min. Long
   // sequences may run in smaller batches, whose states fit the workspace.
   int64_t batch_rows = kSequencesAtATime;
-  // z has a row for every edge (in-CSR position) instead of one for every source.
+  // Whether z has a row for every edge (in-CSR position) instead of one for every source.
   bool on_edges = false;
-  // If set, sequences that have ended stay in the products of the batch, without effect, until its
-  // longest sequence ends. This shows what a batch costs if its sequences are not told apart.
+  // If set, a sequence that has ended stays in the products of the batch, without effect, until the
+  // longest sequence of the batch ends. This shows what a batch costs if its sequences are not told
+  // apart.
   bool pad = false;
   // Whether the view is for passes that compute nothing twice. Batches are then as large as
   // batch_rows says, and their steps are not cut into segments.
   bool one_pass = false;
 };
 
-// The destinations in descending order of degree, cut into batches. Prepared once.
+// The destinations in descending order of degree, cut into batches. A view is made once for each
+// graph and options, and serves every pass.
 struct LstmView {
   std::shared_ptr<const RowView> by_dst;
   LstmOptions options;
@@ -49,8 +51,9 @@ struct LstmView {
   struct Segment {
     int64_t batch;
     int64_t step_begin, step_end;  // steps of the batch
-    // The number of rows of states that are kept at the borders of the batch's segments before this
-    // one.
+    // The states of the LSTM are kept wherever one segment of a batch ends and the next one begins.
+    // The kept rows with which this segment begins follow those of the earlier segments of the
+    // batch; kept_row is the number of the first of them.
     int64_t kept_row;
   };
   std::vector<Batch> batches;
@@ -62,7 +65,7 @@ struct LstmView {
   int64_t max_entries = 0;    // largest number of entries of a segment
 
   int64_t workers = 0;
-  std::vector<int64_t> schedule;  // rounds × workers: segment, or -1
+  std::vector<int64_t> schedule;  // rounds × workers: the segment of a worker in a round, or -1
   // The sums that a round adds to dz, one per vertex, over workspace rows (worker · max_entries +
   // entry of the segment). If dz has a row for every edge, nothing is added up, because each row
   // belongs to one entry.
@@ -92,8 +95,8 @@ struct LstmArgs {
   const float* w = nullptr;  // [H, 4H]
   float* out = nullptr;      // num_dst × H (rows without neighbours become 0); null: not wanted
   Scratch scratch;           // per_thread >= lstm_scratch_floats(view, hidden)
-  // Memory of lstm_forward_workspace(hidden) floats, in which w is packed for the GEMM. With null,
-  // the pass is slower and gives the same bits.
+  // Memory of lstm_forward_workspace(hidden) floats, in which w is packed for the GEMM. If it is
+  // null, the pass is slower and gives the same bits.
   float* workspace = nullptr;
   float* gates = nullptr;  // E × 4H, by edge: the gates after their activations; null: not kept
 };
@@ -114,8 +117,9 @@ struct LstmGradArgs {
 int64_t lstm_grad_workspace(const LstmView& view, int64_t hidden);
 void lstm_backward(const LstmGradArgs& args);
 
-// The backward pass over kept gates. It leaves the gradients by edge, so that their sums by source
-// and the gradient of w (statesᵀ · gate gradients) are ordinary sums and products.
+// lstm_gates_backward() is the backward pass that reads kept gates. It writes the gradients of the
+// gates by edge; their sums by source and the gradient of w (statesᵀ · gate gradients) are left to
+// other kernels.
 struct LstmGatesGradArgs {
   const LstmView* view = nullptr;  // made with the option one_pass
   int64_t hidden = 0;

@@ -13,9 +13,9 @@ struct LstmCell {
   const float* c_before = nullptr;  // rows × H; null at the first step, where it is 0
 };
 
-// On entry, gates holds the sums before the nonlinearity. Computes c = f·c_before + i·g (c may be
-// the same memory as c_before) and, for the first h_rows rows, h = o·tanh(c). With keep_gates,
-// gates holds the values after the nonlinearity on return.
+// Computes one step forward. On entry, gates holds the sums before the nonlinearity. The step
+// computes c = f·c_before + i·g (c may be the same memory as c_before) and, for the first h_rows
+// rows, h = o·tanh(c). With keep_gates, gates holds the values after the nonlinearity on return.
 struct LstmForward {
   float* c = nullptr;
   float* h = nullptr;
@@ -34,9 +34,10 @@ struct LstmStates {
 };
 void lstm_cell_states(const LstmStates& row);
 
-// The kept gates are read from `kept`, or from the cell's gates if `kept` is null. On return, the
-// cell's gates hold the gradients before the nonlinearity. dh is the gradient of h. dc is the
-// gradient of c on entry and that of c_before on return.
+// Computes one step backward. The values of the gates after the nonlinearity are read from `kept`,
+// or from the cell's gates if `kept` is null. On return, the cell's gates hold the gradients before
+// the nonlinearity. dh is the gradient of h. dc is the gradient of c on entry and that of c_before
+// on return.
 struct LstmBackward {
   const float* c = nullptr;
   const float* dh = nullptr;

@@ -60,8 +60,8 @@ class KeptBatch {
     }
     if (at.step == 0) return;
     gemm_tile_packed(rows, hidden_, 4 * hidden_, tile_, 4 * hidden_, packed_t_, dh_, hidden_);
-    // With padding, sequences that have ended take part in the products, too. Nobody reads these
-    // results.
+    // With padding, sequences that have ended take part in the products, too. Nobody reads the
+    // results of these products.
     if (const int64_t more = at.padding(); more > 0) {
       gemm_tile_packed(more, hidden_, 4 * hidden_, tile_ + rows * 4 * hidden_, 4 * hidden_, packed_t_, pad_, hidden_);
     }

@@ -82,8 +82,7 @@ class Worker {
 
  private:
   LstmStep at(int64_t step) const { return {&view_, &batch_, hidden_, step}; }
-  // Returns the number of floats of a state array that lie before this step's first entry, within
-  // the segment.
+  // Returns where the first entry of a step is in an array of states of the segment, in floats.
   int64_t offset(int64_t step) const { return (at(step).entry() - at(segment_.step_begin).entry()) * hidden_; }
   const float* c_before(int64_t step) const {
     if (step == 0) return nullptr;

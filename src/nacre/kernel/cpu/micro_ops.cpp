@@ -36,7 +36,8 @@ HWY_INLINE void unary(const MicroCall& c, const F& f) {
 
 // ---- two operands
 
-// Handles the case that both operands are repeated. Models need it too rarely to vectorise it.
+// Computes an operation of which both operands are repeated. Models need it too rarely to vectorise
+// it.
 template <class F>
 HWY_INLINE void binary_repeated(const MicroCall& c, const F& f) {
   const Floats d;
@@ -109,10 +110,10 @@ struct InvSqrtOp {
   }
 };
 
-// The functions of dfg/activations.h, under the names they have there.
+// The functions that dfg/activations.h lists, under the same names.
 namespace activation {
 struct relu {
-  // In this order of operands, the x86 instruction keeps NaN.
+  // With x as the second operand, the x86 instruction keeps a NaN in x.
   static HWY_INLINE FloatVec call(FloatVec x, FloatVec) { return hn::Max(hn::Zero(Floats()), x); }
 };
 struct relu_grad {

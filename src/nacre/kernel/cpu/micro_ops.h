@@ -31,11 +31,11 @@ struct MicroCall {
   // The position of row r is position ? position[r] : first_position + r.
   int64_t first_position = 0;
   const uint32_t* position = nullptr;
-  // Dropout uses these to find the random stream of the step.
+  // The key and the step of the random numbers; used by dropout only.
   uint64_t key = 0;
   uint64_t step = 0;
-  // take_max uses these for the argmax rows and the destination of each row, and standardize for
-  // the moments.
+  // `operand` is the argmax rows for take_max and the moments for standardize. `dst`, the
+  // destination of each row, is used by take_max only.
   const void* operand = nullptr;
   const uint32_t* dst = nullptr;
 };

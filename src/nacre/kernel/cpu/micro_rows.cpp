@@ -116,7 +116,7 @@ void slice(const MicroCall& c) {
   }
 }
 
-// In this micro-op, a_part is the size of a's own last dimension.
+// In a pad, a_part is the size of the last dimension of a.
 void pad(const MicroCall& c) {
   const int64_t part = c.micro->a_part, groups = c.a.width / part, total = c.out_width / groups;
   for (int64_t r = 0; r < c.rows; ++r) {
@@ -179,7 +179,7 @@ void row_normalize_grad(const MicroCall& c) {
     const auto mean = hn::Set(d, m.mean), factor = hn::Set(d, m.inv_std);
     const auto count = static_cast<float>(n);
     const auto g_mean = hn::Set(d, sum_row(g, n) / count);
-    // The product is 0 in the unused lanes, because g is 0 there.
+    // Unused lanes do not change the sum, because g is 0 in them.
     const float gy = sum_vectors(n, [&](int64_t i, int64_t part) HWY_ATTR {
       return hn::Mul(load_lanes(g + i, part), hn::Mul(hn::Sub(load_lanes(x + i, part), mean), factor));
     });

@@ -25,10 +25,10 @@ class RowBlocks {
   // Returns the number of floats of scratch that the calls below use.
   int64_t floats() const { return floats_; }
 
-  // Calls body(begin, end, rows) for blocks of the chunk's rows; the body fills `rows`, which are
-  // packed.
+  // Calls body(begin, end, rows) for blocks of the chunk's rows. The body fills `rows`, packed
+  // rows; then the post program runs on them.
   void for_blocks(const RowChunk& chunk, float* scratch, FunctionRef<void(int64_t, int64_t, float*)> body) const;
-  // Calls body for a single row and finishes that row like a block.
+  // Calls body for a single row, and then runs the post program on that row.
   void one_row(int64_t row, float* scratch, FunctionRef<void(float*)> body) const;
 
  private:

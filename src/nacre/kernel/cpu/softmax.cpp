@@ -18,9 +18,9 @@ struct Pass {
   const Scratch* scratch;
 };
 
-// The values of the program are written straight to `out`, chunk by chunk, and normalised there
-// while they are in cache. Rows that are cut into pieces are normalised when all their pieces are
-// there.
+// Runs the softmax or its gradient. The values of the program are written straight to `out`, chunk
+// by chunk, and normalised there while they are in cache. Rows that are cut into pieces are
+// normalised when all their pieces are there.
 void run(const Pass& pass) {
   const RowView& view = *pass.by_dst;
   NACRE_CHECK(consecutive(view), "softmax needs the edges grouped by destination");

@@ -29,7 +29,8 @@ struct SplitRow {
   int first_partial, num_partials;
 };
 
-// Prepared once for each pair of graph and direction; holds references to the arrays of the graph.
+// The edges of a graph as the rows and entries that one direction gives. A view is made once for
+// each pair of graph and direction, and points to the arrays of the graph.
 struct RowView {
   Graph graph;
   Direction direction;
@@ -37,7 +38,7 @@ struct RowView {
   // The first entry of each row and, behind the last row, the number of entries.
   const int64_t* row_ptr = nullptr;
   const NodeId* col = nullptr;  // the other end of each entry
-  // In-CSR position of each entry; null if it is the entry's own number.
+  // In-CSR position of each entry; null if the position is the number of the entry.
   const EdgeId* edge_id = nullptr;
   const NodeId* row_vertex = nullptr;  // vertex of each row; null: the row's own number
   // The chunks cover every row that the view was made for. A chunk with partial >= 0 covers one
@@ -47,13 +48,14 @@ struct RowView {
   int num_partials = 0;
   int64_t longest_row = 0;
 };
-// With `split_outliers`, chunks have equal work and long rows are cut into pieces (WG8). Without
-// it, chunks have equally many rows and no row is cut, so that every row is treated alike. The
-// chunks cover the rows of `range`; the bits of a row do not depend on it.
+// Returns the view of a graph in one direction. With `split_outliers`, chunks have equal work and
+// long rows are cut into pieces (contract row WG8). Without it, chunks have equally many rows and
+// no row is cut, so that every row is treated alike. The chunks cover the rows of `range`; the bits
+// of a row do not depend on it.
 std::shared_ptr<const RowView> make_row_view(const Graph& graph, Direction direction, bool split_outliers = true,
                                              RowSpan range = {});
-// Returns the same view without chunks and without longest_row, for kernels that cut rows in their
-// own way.
+// Returns a view like that of make_row_view(), but without chunks and without longest_row, for
+// kernels that cut rows in their own way.
 std::shared_ptr<const RowView> make_uncut_view(const Graph& graph, Direction direction);
 
 // A program with its operands bound and the random state of the step. A load may read its operand
@@ -64,14 +66,14 @@ struct BoundProgram {
   const RowProgram* program = nullptr;
   std::vector<void*> operands;
   const StepContext* step = nullptr;
-  // The number of each row in the whole graph, by position, on which the draws of dropout depend;
-  // null: the position itself.
+  // The number of each row in the whole graph, by position. The draws of dropout depend on it. If
+  // it is null, they depend on the position itself.
   const uint32_t* ids = nullptr;
   bool empty() const { return program == nullptr || program->empty(); }
 };
 
-// Return the rows of a tile of this program, and the floats of scratch that one thread needs to run
-// such a tile.
+// tile_rows() returns the number of rows of a tile of the program, and scratch_floats() the floats
+// of scratch that one thread needs to run such a tile.
 int64_t tile_rows(const RowProgram& program);
 int64_t scratch_floats(const RowProgram& program);
 

@@ -9,7 +9,7 @@
 namespace nacre::cpu {
 namespace {
 
-// A result of this many floats (32 MiB) is written past the caches.
+// A result of at least this many floats (32 MiB) is written past the caches.
 constexpr int64_t kStreamFloats = 8 << 20;
 
 SpmmRows rows_of(const SpmmArgs& args, const RowChunk& chunk) {
@@ -59,8 +59,8 @@ void spmm(const SpmmArgs& args) {
   NACRE_CHECK(view.num_partials == 0 || args.partials != nullptr,
               "rows that are cut into pieces need memory for partial sums");
   if (args.width == 0) return;
-  // If the result is larger than the caches, reading the lines of `out` only to overwrite them
-  // would cost a third of the time of the writes.
+  // A result that is larger than the caches is written past them: to read the lines of `out` only
+  // to overwrite them would cost a third of the time of the writes.
   const bool stream = args.post.empty() && view.rows * args.width >= kStreamFloats;
   const RowBlocks blocks({&view, args.width, args.out, &args.post});
   const auto scratch = [&] { return thread_scratch(args.scratch, blocks.floats()); };

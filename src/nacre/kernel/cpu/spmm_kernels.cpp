@@ -67,8 +67,8 @@ HWY_INLINE float mean_factor(const SpmmRows& s, int64_t r) {
   return s.mean && length > 0 ? 1.0f / static_cast<float>(length) : 1.0f;
 }
 
-// How vectors get their weights: kUnweighted, kOneWeight, or a number n > 0 if every n vectors are
-// one head with a weight of its own.
+// Says how vectors get their weights: kUnweighted, kOneWeight, or a number n > 0 if every n vectors
+// are one head with a weight of its own.
 constexpr int kUnweighted = 0, kOneWeight = -1;
 
 // Sums rows of kVecs vectors, of which the last may be partial. Heads, if there are any, cover
@@ -197,7 +197,7 @@ void sum_in_strips(const SpmmRows& s) {
 // ---- choosing the function
 using RowsFunction = void (*)(const SpmmRows&);
 
-// Returns null if kHeadVecs does not divide the number of vectors.
+// Returns the function for these numbers; null if kHeadVecs does not divide the number of vectors.
 template <int kVecs, int kHeadVecs>
 constexpr RowsFunction register_function() {
   if constexpr (kHeadVecs <= 0 || kVecs % std::max(1, kHeadVecs) == 0) {

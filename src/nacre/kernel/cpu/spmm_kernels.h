@@ -22,7 +22,7 @@ struct SpmmRows {
   int64_t rows = 0;
   int64_t fetch_end = 0;  // entries before this one may be prefetched
   float* out = nullptr;
-  // Set if `out` is not read again soon: aligned rows are written past the caches.
+  // Whether `out` is not read again soon. Its aligned rows are then written past the caches.
   bool stream = false;
 };
 

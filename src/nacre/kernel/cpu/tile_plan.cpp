@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kTileFloats = 16 << 10;  // 64 KiB: scratch and indices of a tile
 constexpr int64_t kMaxTileRows = 1024;
 constexpr int64_t kMinTileRows = 4;
-// Size of a tile with matrix products. It is larger, so that each read of a matrix serves more
-// rows; it takes half of a second-level cache beside the matrix.
+// Floats of a tile if rows are multiplied by matrices. Such a tile is larger, so that each read of
+// a matrix serves more rows; it takes half of a second-level cache beside the matrix.
 constexpr int64_t kProductTileFloats = 64 << 10;
 constexpr int64_t kProductStep = 48;  // whole register tiles of the GEMM, and a multiple of 16
 constexpr int64_t kIndexFloats = 2;   // for each row: the row's own end of each edge, and the type
@@ -31,8 +31,8 @@ class Planner {
   }
 
   void run() {
-    // Floats per row that are outside the tile but are read more than once; they should stay in
-    // cache, too.
+    // The floats of each row that are not in the tile's scratch but are read more than once. Tiles
+    // are small enough that they stay in cache, too.
     int64_t reread = 0;
     for (size_t i = 0; i < code_.size(); ++i) {
       const Micro& m = code_[i];
@@ -133,8 +133,8 @@ class Planner {
     return owners == 1 ? static_cast<float*>(target) : nullptr;
   }
 
-  // Lets `out` take the scratch of `from` if `from` is read for the last time here. Returns whether
-  // it did.
+  // Gives register `out` the place of register `from` in scratch if `from` is read for the last
+  // time at instruction `at`. Returns whether it did.
   bool take_over(int from, int repeat, int out, size_t at) {
     if (from < 0 || repeat != 1 || width(from) != width(out)) return false;
     if (plan_.home[from] != TilePlan::scratch || last_use_[from] != static_cast<int>(at)) return false;
@@ -143,8 +143,8 @@ class Planner {
     return true;
   }
 
-  // Takes the first free place among the registers in scratch at `at`. Operands that are read for
-  // the last time here are still in use.
+  // Gives register `out` the first free place in scratch at instruction `at`. Operands that are
+  // read for the last time there still need their places.
   void allocate(int out, int at) {
     const int64_t need = width(out);
     int64_t offset = 0;

@@ -15,7 +15,7 @@ namespace nacre::cpu {
 // The largest number of rows of a tile that is multiplied by matrices.
 inline constexpr int64_t kMaxProductRows = 384;
 
-// What a kernel wants from a program besides its stores.
+// Says what a kernel wants from a program besides its stores.
 struct PlanOptions {
   int keep = -1;  // registers that the kernel reads after each tile; -1: none
   int also_keep = -1;
@@ -24,7 +24,8 @@ struct PlanOptions {
   // The memory to which register `keep` is written, as packed rows by position. With null, the
   // kernel reads the register wherever the plan puts it.
   float* keep_to = nullptr;
-  // Whether the positions of a tile are consecutive. Those of edges by source are not.
+  // Whether the positions of a tile are consecutive. The positions of edges that are grouped by
+  // source are not.
   bool consecutive = true;
 };
 
@@ -40,8 +41,8 @@ struct TilePlan {
   std::array<Home, kMaxRegisters> home;
   std::array<int32_t, kMaxRegisters> offset;  // for scratch: floats of a row before this register
   std::array<float*, kMaxRegisters> target;   // for direct: row 0 of the memory it is stored to
-  // For products: the matrices packed for the GEMM, one after another by type. With null, they are
-  // read as they are, which is slower and gives the same bits.
+  // For products: the matrices packed for the GEMM, one after another by type. If a pointer is
+  // null, the matrices are read as they are, which is slower and gives the same bits.
   std::array<const float*, kMaxRegisters> packed{};
 };
 

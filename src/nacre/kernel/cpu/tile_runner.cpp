@@ -118,8 +118,8 @@ void TileRunner::compute(const Micro& m, const Tile& tile) {
   registers_[m.out] = {call.out, nullptr, call.out_width, call.out_width};
 }
 
-// Draws for the numbers of the rows in the whole graph instead of their positions, a few rows at a
-// time.
+// Runs dropout, a few rows at a time, with draws that depend on the numbers of the rows in the
+// whole graph instead of their positions.
 void TileRunner::drop(MicroCall call, const uint32_t* ids) const {
   constexpr int64_t kChunk = 64;
   std::array<uint32_t, kChunk> numbers;
@@ -141,7 +141,7 @@ void TileRunner::drop(MicroCall call, const uint32_t* ids) const {
   }
 }
 
-// Each run of rows of the same type is one product.
+// Multiplies the rows of a tile. Each run of rows of the same type is one product.
 void TileRunner::multiply(const Micro& m, const Tile& tile) {
   const Rows& a = registers_[m.a];
   NACRE_CHECK(a.packed(), "the rows of the product's operand are not packed");

@@ -18,13 +18,14 @@ struct Tile {
   const uint32_t* src = nullptr;
   const uint32_t* dst = nullptr;
   const uint32_t* type = nullptr;
-  // The row at position `first` of the result that the program follows.
+  // What MicroOp::root reads: the rows of the kernel that this program follows, from the row at
+  // position `first` on.
   const float* root = nullptr;
 };
 
 class TileRunner {
  public:
-  // `scratch` holds scratch_floats(program) floats.
+  // Makes a runner whose registers lie in `scratch`, which holds scratch_floats(program) floats.
   TileRunner(const TilePlan& plan, float* scratch);
 
   void run(const Tile& tile);

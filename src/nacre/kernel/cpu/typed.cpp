@@ -22,7 +22,8 @@ int64_t tile_pairs(int64_t k, int64_t n) {
   return std::clamp<int64_t>(kTileFloats / std::max<int64_t>(1, k + n) / kTileStep, 8, 64) * kTileStep;
 }
 
-// Returns the size of equal shares of `pairs` that fit a tile.
+// Returns the number of pairs in each of the equal shares into which `pairs` pairs are cut, so that
+// a share fits a tile.
 int64_t even_share(int64_t pairs, int64_t tile) {
   const int64_t shares = (pairs + tile - 1) / tile;
   const int64_t share = (pairs + shares - 1) / shares;

@@ -28,7 +28,8 @@ struct RowsByType {
   const uint32_t* order = nullptr;  // row number of each position; null: the position itself
   std::shared_ptr<const void> keep;
 };
-// Return the edges of a graph, or the pairs of one end (which are stored by type already), by type.
+// Return the edges of a graph by type, and the pairs of one end by type (pairs are stored in this
+// order already).
 std::shared_ptr<const RowsByType> edges_by_type(const Graph& graph);
 std::shared_ptr<const RowsByType> pairs_by_type(const Graph& graph, End end);
 

@@ -60,7 +60,7 @@ int64_t count_types(const RowView& view, int num_types) {
   return std::max<int64_t>(1, std::count(present.begin(), present.end(), uint8_t{1}));
 }
 
-// Returns the borders of the blocks. pair_begin receives the first pair of each block and, at its
+// Returns the blocks with their rows. pair_begin receives the first pair of each block and, at its
 // end, the number of pairs.
 std::vector<TypedView::Block> cut_blocks(const RowView& view, const Buffer<int32_t>& row_pairs, int64_t types,
                                          std::vector<int64_t>& pair_begin) {

@@ -64,8 +64,9 @@ HWY_INLINE void apply2(const float* a, const float* b, float* out, int64_t n, co
   if (i < n) store_part(f(load_part(a + i, n - i), load_part(b + i, n - i)), out + i, n - i);
 }
 
-// Returns Σ f(i, part) over the vectors of n elements. `part` is the number of valid lanes; f must
-// be 0 in the other lanes. Four sums in turn hide the latency of the additions.
+// Returns Σ f(i, part) over the vectors of n elements; i is the first element of a vector, and
+// `part` is the number of its valid lanes. f must be 0 in the other lanes. Four sums are added to
+// in turn, which hides the latency of the additions.
 template <class F>
 HWY_INLINE float sum_vectors(int64_t n, const F& f) {
   const Floats d;
@@ -103,7 +104,8 @@ HWY_INLINE void prefetch_row(const void* row, int64_t bytes) {
   __builtin_prefetch(p + bytes - 1, 0, 2);  // a row need not start at the border of a cache line
 }
 
-// Returns how many gathered rows of `bytes` bytes to fetch ahead: about latency times bandwidth.
+// Returns how many gathered rows of `bytes` bytes to fetch ahead: enough bytes in flight for the
+// latency times the bandwidth of the memory.
 HWY_INLINE int64_t rows_ahead(int64_t bytes) {
   constexpr int64_t in_flight = 8192, most = 64;
   return bytes >= in_flight / 4 ? 4 : bytes <= in_flight / most ? most : in_flight / bytes;

@@ -72,7 +72,8 @@ const Micro* ProgramText::stored_at_once(const Micro& m) const {
   return store;
 }
 
-// Returns whether a thread reads elements of an operand that other threads hold.
+// Returns whether a thread reads elements of an operand of `m` that other threads hold: of the
+// second operand if `second` is set, otherwise of the first.
 bool ProgramText::reads_across(const Micro& m, bool second) const {
   const int r = second ? m.b : m.a;
   if (r < 0 || width(r) == 1) return false;
@@ -107,7 +108,7 @@ void ProgramText::find_shared() {
   for (const Micro& m : program_.code) {
     if (reads_across(m, false)) share(m.a);
     if (reads_across(m, true)) share(m.b);
-    // Sums of several groups are collected in shared memory.
+    // The sums of several groups are collected in shared memory, where every thread can read them.
     const bool sum = m.op == MicroOp::row_sum || m.op == MicroOp::dot;
     if (sum && width(m.out) != 1 && stored_at_once(m) == nullptr) share(m.out);
   }
@@ -152,7 +153,7 @@ const Micro* ProgramText::load_of(int r) const {
     if (m.out != r) continue;
     if (!is_load(m.op)) return nullptr;
     for (const Micro& s : program_.code) {
-      // Memory that the program writes may have changed since the load.
+      // If the program writes to the memory of the load, the row may have changed since.
       if (s.op == MicroOp::store && program_.operands[s.operand] == program_.operands[m.operand]) return nullptr;
     }
     // A store may update a value in place, and then overwrites rows that another operand loads by

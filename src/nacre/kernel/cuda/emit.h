@@ -22,7 +22,8 @@ namespace nacre::cuda {
 int vector_limit(const RowProgram& program);
 // Returns the number of elements in a vector of a value of this width.
 int vector_of(int64_t width, int most);
-// Returns how many elements of a value of this width one thread holds.
+// Returns how many elements of a value of this width one thread holds if `lanes` threads share a
+// row.
 int held_of(int64_t width, int lanes, int most);
 // Returns how many threads share a row whose widest value has this width.
 int lanes_for(int64_t width, int most);
@@ -38,8 +39,8 @@ class ProgramText {
     int first_operand = 0;      // number in the name of the first operand
     int shared_offset = 0;      // floats of `sh` that the kernel itself uses
     std::string root;           // name of the array (or scalar) that MicroOp::root reads
-    // Floats between the rows of each operand. Where it is missing or 0, rows are as long as the
-    // value that is read.
+    // Floats between the beginnings of the rows of each operand. For an operand that is not in the
+    // list, or whose number is 0, rows are as long as the value that is read.
     std::vector<int64_t> strides;
     // The load (load_src or load_dst) whose row is the same in all turns of the kernel's loop. It
     // is read once, before the loop, as parameters are. MicroOp::store says that there is no loop.
@@ -48,15 +49,16 @@ class ProgramText {
   };
   ProgramText(const RowProgram& program, Options options);
 
-  // Returns the statements for the head of the kernel: the keys of random streams.
+  // Returns the statements that compute the keys of random streams, for the head of the kernel.
   std::string setup() const;
-  // Returns the loads that all rows have in common, for the place before the loop. They use src0 or
-  // dst0.
+  // Returns the loads that all rows have in common, for the place before the loop. These loads use
+  // src0 or dst0.
   std::string prologue() const;
   // Returns the statements that compute every register for the rows of the batch. If masked, rows
   // whose ok<u> is false read nothing and store nothing.
   std::string body(bool masked) const;
-  // Returns the expression for element s of a thread's share of a register of row u.
+  // Returns the expression for element number s, of those that the thread holds, of the value of a
+  // register in row u of the batch.
   std::string own_element(int reg, int u, const std::string& s) const;
   bool scalar(int reg) const { return width(reg) == 1; }
   int shared_floats() const { return shared_; }
@@ -92,8 +94,8 @@ class ProgramText {
   std::string binary(const Micro& m, int u) const;
   std::string unary(const Micro& m, int u) const;
   std::string dropout_text(const Micro& m, int u, bool masked) const;
-  // Returns which word of `step` is the address of the rows' numbers in the whole graph; -1 if the
-  // rows have no other numbers than their own.
+  // Returns which word of `step` is the address of the numbers that the rows have in the whole
+  // graph; -1 if the positions of the rows are these numbers.
   int numbers_word() const;
   std::string number_of_row(int u, bool masked) const;
   std::string sum_text(const Micro& m, int u, bool masked) const;

@@ -260,7 +260,7 @@ ${REDUCE})",
 }
 
 // Returns the statements of a row times a matrix, element by element, for any shape. Large products
-// have kernels of their own.
+// do not use them, but have kernels of their own.
 std::string ProgramText::product_text(const Micro& m, int u) const {
   const bool transposed = is_transposed_product(m.op);
   const int64_t in = width(m.a), out = width(m.out);

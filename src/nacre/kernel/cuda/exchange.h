@@ -17,23 +17,25 @@ enum class RowAction : uint8_t {
   widen,      // bf16 becomes f32
   widen_add,  // bf16 is added to f32
 };
-// Says how a kernel moves rows. A thread moves one word at a time, and a row has `words` words. To
-// copy and to add, a word has `floats` times four bytes (1, 2 or 4). Where there are bf16, a word
-// has four elements. All addresses must be multiples of the size of a word.
+// Says how a kernel moves rows. A thread moves one word at a time, and a row has `words` words. For
+// RowAction::copy and add, a word has `floats` times four bytes (1, 2 or 4). For the actions that
+// read or write bf16, a word has four elements. All addresses must be multiples of the size of a
+// word.
 struct RowMove {
   int floats = 4;
   int64_t words = 0;
   RowAction action = RowAction::copy;
 };
-// Moves row from_index[i] of `from` to row to_index[i] of `to`. Without a list, i is the
-// number of the row. No number occurs twice in to_index. A pitch is the number of words from one
-// row to the next, in words of its side.
+// Moves row from_index[i] of `from` to row to_index[i] of `to`. If a list is null, i itself is the
+// number of the row. No number occurs twice in to_index. from_pitch and to_pitch are the numbers of
+// words from one row of `from` or `to` to the next.
 Source move_rows(const RowMove& move);
-// Returns the number of blocks of move_rows().
+// Returns the number of blocks with which move_rows() is launched for `rows` rows.
 int64_t move_blocks(const RowMove& move, int64_t rows);
 
 NACRE_PARAMS(SumArraysParams, (Value*, out), (i64, count));
-// Adds up the operands in their order. There are `arrays` of them, of floats or doubles.
+// Computes `out` as the sum of `arrays` operands, which are added in their order. They have floats
+// or, with `doubles`, doubles.
 Source sum_arrays(int arrays, bool doubles);
 inline constexpr int kSumThreads = 256;
 

@@ -14,8 +14,9 @@ constexpr int kBlocksPerMultiprocessor = 8;
 
 int64_t words_of(const RowFormat& format) { return (format.bytes() + kWord - 1) / kWord; }
 
-// Values were widened when they were loaded, so that narrowing them gives the old bits. Values
-// behind the end of a row are zeros, as in rows that come from the host.
+// Stores words of rows in seats. The values were widened when they were loaded, so that narrowing
+// them gives the old bits. Behind the end of a row, zeros are stored, as in rows that come from the
+// host.
 constexpr const char* kKeep = R"(
 ${ENTRY} {
   const i64 words = count * WORDS, stride = (i64)gridDim.x * THREADS;
@@ -46,7 +47,7 @@ constexpr const char* kNarrowBrain = R"(
 INLINE u32 narrow_bits(float x) { return __float_as_uint(x) >> 16; }
 )";
 
-// f16 numbers below the least exponent are multiples of 2^-24.
+// Narrows to f16. Numbers of f16 below the least exponent are multiples of 2^-24.
 constexpr const char* kNarrowHalf = R"(
 INLINE u32 narrow_bits(float x) {
   const u32 bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u, exponent = bits >> 23 & 255u;

@@ -6,7 +6,8 @@
 
 namespace nacre::cuda {
 
-// `rows` are f32 without gaps, as load_rows() writes them. Seats lie one row apart at `seats`.
+// `rows` are f32 without gaps, as load_rows() writes them. `seats` is the address of the first
+// seat; the other seats follow at the distance of RowFormat::stride().
 NACRE_PARAMS(KeepRowsParams, (const float* __restrict__, rows), (const u32* __restrict__, from),
              (const u32* __restrict__, to), (u64, seats), (i64, count));
 // Stores row from[i] of `rows` in seat to[i], with the bits that it was loaded from. Seats must be

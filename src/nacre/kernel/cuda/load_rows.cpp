@@ -100,8 +100,8 @@ constexpr const char* kBrainPair = R"(
 INLINE void widen_pair(u32 x, float* r) { widen2(x, r); }
 )";
 
-// The exponents of f16 are 112 less than those of f32. Numbers below the least exponent are
-// multiples of 2^-24.
+// Widens f16. The exponents of f16 are 112 less than those of f32. Numbers below the least exponent
+// are multiples of 2^-24.
 constexpr const char* kHalfPair = R"(
 INLINE float widen_half(u32 h) {
   const u32 sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31u, fraction = h & 1023u;

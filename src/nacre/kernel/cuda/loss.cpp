@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBlockRows = 1024;
 constexpr int64_t kMostBlocks = 1024;
 
-// Adds one double of each thread in a fixed order. The sum is valid in thread 0.
+// Returns in thread 0 the sum of one double of each thread of the block, added in a fixed order.
 constexpr const char* kBlockSum = R"(
 __device__ double block_sum(double value) {
   __shared__ double sums[THREADS];

@@ -1,4 +1,4 @@
-// Sources of the losses. They are summed in double precision: every block writes its sum to a
+// Sources of the losses. A loss is summed in double precision: every block writes its sum to a
 // place of its own, and a second launch of one block adds the sums in order. So the bits depend on
 // the number of rows only.
 #pragma once
@@ -22,11 +22,11 @@ struct LossShape {
 NACRE_PARAMS(LossSumParams, (const float* __restrict__, x), (const Label* __restrict__, label),
              (const float* __restrict__, weight), (double* __restrict__, places), (long long, rows),
              (long long, rows_of_block));
-// Each block sums the losses of its rows and writes the sum to its place. To be launched with
-// loss_blocks(rows) blocks.
+// Each block sums the losses of its rows and writes the sum to its place. The kernel is launched
+// with loss_blocks(rows) blocks.
 Source loss_sum(const LossShape& loss);
 NACRE_PARAMS(LossTotalParams, (const double* __restrict__, places), (long long, count), (float* __restrict__, out));
-// Adds all sums in order. To be launched with one block.
+// Adds all sums in order. The kernel is launched with one block.
 Source loss_total();
 NACRE_PARAMS(LossGradParams, (const float* __restrict__, x), (const Label* __restrict__, label),
              (const float* __restrict__, weight), (const float* __restrict__, gradient), (float* __restrict__, out),

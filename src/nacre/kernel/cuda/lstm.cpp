@@ -192,7 +192,8 @@ ${ENTRY} {
 }
 )";
 
-// A block has ROWS rows, and a thread works on one unit of RT rows at a time.
+// A block of threads computes ROWS rows. Its threads share the items of each step; an item is one
+// hidden unit of the LSTM in RT rows.
 constexpr const char* kTile = R"(
 #define ITEMS (H * (ROWS / RT))
 struct Row { i64 number, begin, steps, at; };
@@ -386,8 +387,8 @@ struct Tile {
   int64_t shared_bytes;
 };
 
-// Chooses as many rows as leave room for about two blocks on a multiprocessor, then copies the
-// matrix to shared memory if it fits.
+// Returns a tile with as many rows as leave room for about two blocks on a multiprocessor. The
+// matrix is copied to shared memory if it then fits.
 Tile tile_of(const LstmShape& shape, int64_t floats_of_row) {
   constexpr int64_t kWord = sizeof(float);
   const int64_t most = shape.shared_bytes - 1024;  // the rest is for the numbers of the rows

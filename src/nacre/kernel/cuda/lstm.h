@@ -28,27 +28,29 @@ struct LstmShape {
 // Returns how many rows a block works on.
 int64_t lstm_rows_of_block(const LstmShape& shape, bool backward);
 
-// The rows [first, first + count) of the order, which come first among the parameters of
-// lstm_forward() and lstm_backward(). Gates lie from entry[position] - entry[first] on.
+// The parameters that come first for lstm_forward() and lstm_backward(). A launch works on the rows
+// [first, first + count) of the order. The gates of the row at a position begin at the entry
+// entry[position] - entry[first].
 NACRE_PARAMS(LstmRunParams, (const float* __restrict__, w), (const u32* __restrict__, order),
              (const i64* __restrict__, row_ptr), (const i64* __restrict__, entry), (float* __restrict__, gates),
              (i64, first), (i64, count));
 NACRE_PARAMS(LstmForwardParams, (const float* __restrict__, z), (const u32* __restrict__, col),
              (float* __restrict__, h_before), (float* __restrict__, c_before), (float* __restrict__, out));
-// If `keep`, stores the gates [4H] after their functions and the states [H] before each step;
-// otherwise stores the last states in out [rows, H].
+// Runs the forward pass. If `keep`, the kernel stores the gates [4H] after their functions and the
+// states [H] before each step; otherwise it stores the last states in out [rows, H].
 Source lstm_forward(const LstmShape& shape, bool keep);
 NACRE_PARAMS(LstmBackwardParams, (const float* __restrict__, g), (const float* __restrict__, c_before),
              (float* __restrict__, dz));
-// Replaces the gates by their gradients. `dz` is written on edges only. `w` lies as in the forward
-// pass, but with `shape.in_tiles` it is transposed, [4H, H].
+// Runs the backward pass, which replaces the gates by their gradients. `dz` is written only if z
+// has a row for each edge. `w` lies as in the forward pass, but with `shape.in_tiles` it is
+// transposed, [4H, H].
 Source lstm_backward(const LstmShape& shape);
 
 NACRE_PARAMS(AddRowsParams, (const float* __restrict__, from), (const Segment* __restrict__, items),
              (const u32* __restrict__, rows), (float* __restrict__, partials), (float* __restrict__, to), (i64, count));
-// Adds the rows rows[i] of `from` (the rows i if `rows` is null), for all i of an item, to row
-// item.row of `to`. The sum of an item that is a piece goes to its row of partials instead. One
-// warp works on each item.
+// Adds rows of `from` to rows of `to`, one warp for each item. An item with entries i adds the rows
+// rows[i], or the rows i if `rows` is null, to row item.row of `to`. If the item is a piece, its
+// sum is written to its row of partials instead.
 Source add_rows(int64_t width);
 int64_t add_rows_of_block();
 

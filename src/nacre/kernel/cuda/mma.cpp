@@ -72,7 +72,8 @@ INLINE void clear(float (*sums)[N_TILES][4]) {
 }
 )";
 
-// Says how groups of four warps divide the result of a block (wgmma).
+// Defines how groups of four warps divide the result of a block among themselves, if the
+// architecture has products of four warps (wgmma).
 constexpr const char* kFourWarps = R"(
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define WGMMA 1
@@ -125,7 +126,8 @@ INLINE void wgmma(float* d, )") +
          "\n      : " + inputs + ", \"l\"(b));\n}\n#endif\n";
 }
 
-// Works on slices whose rows run along the summed dimension, for both operands.
+// The functions of slices_text(), for slices whose rows run along the summed dimension in both
+// operands.
 constexpr const char* kSlices = R"(
 #if WGMMA
 #define PITCH DEPTH

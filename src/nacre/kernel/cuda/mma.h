@@ -7,8 +7,8 @@
 
 namespace nacre::cuda {
 
-// How the result of a block is divided among its warps_m · warps_n warps. Each warp computes `m`
-// times 16 rows and `n` times 8 columns.
+// Says how the result of a block is divided among its warps_m · warps_n warps. Each warp computes
+// `m` times 16 rows and `n` times 8 columns.
 struct MmaTile {
   int warps_m = 1, warps_n = 1;
   int m = 1, n = 1;
@@ -29,24 +29,25 @@ inline constexpr int64_t kDepth = 32;  // elements of the summed dimension in a 
 // each; at this distance no two of them fall into the same bank.
 inline constexpr int64_t kLdAlong = kDepth + 4;
 
-// Returns the quotient, rounded up.
+// Returns total / most, rounded up.
 inline int64_t divide_up(int64_t total, int64_t most) { return (total + most - 1) / most; }
 // Returns how many elements of a row of this width one copy moves.
 inline int64_t copied_at_once(int64_t width) { return width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1; }
-// Returns the distance of the rows of a matrix as products read it: [n, matrix_ld(k)], filled up
-// with zeros.
+// Returns the number of elements from one row to the next of a matrix that products read. The
+// matrix lies as [n, matrix_ld(k)]; the elements behind the first k of a row are zeros.
 inline int64_t matrix_ld(int64_t k) { return divide_up(k, 4) * 4; }
 
-// Sets the number of stages of `floats` floats each, and the sizes that follow from it. `fixed`
-// floats of shared memory are used besides, and a block may have `limit` bytes. Two blocks share a
-// multiprocessor if their registers allow it and `wanted` stages fit into half of the memory.
+// Sets the number of stages of the tile, each of `floats` floats, and the sizes that follow from
+// it. The kernel uses `fixed` more floats of shared memory, and a block may have `limit` bytes. Two
+// blocks share a multiprocessor if their registers allow it and `wanted` stages fit into half of
+// the memory.
 void set_stages(MmaTile& tile, int64_t floats, int64_t fixed, int64_t limit, int64_t wanted = 0);
 
-// Returns the definitions of the tile's numbers. They stand at the head of the source.
+// Returns the head of a source: the prelude, and definitions of the numbers of the tile.
 std::string tile_text(const MmaTile& tile);
-// Returns the functions copy_async, mma and multiply, and, if the architecture has the instructions
-// and the block has 64 or 128 rows, wgmma (WGMMA is then 1). The kernel defines A_ROW, A_DEPTH,
-// B_COLUMN and B_DEPTH before them.
+// Returns the text of the functions copy_async, mma and multiply, and, if the architecture has the
+// instructions and the block has 64 or 128 rows, of wgmma (the text then defines WGMMA as 1). A
+// source defines A_ROW, A_DEPTH, B_COLUMN and B_DEPTH in front of this text.
 std::string mma_text(const MmaTile& tile, bool a_in_registers);
 // Returns PITCH and place(row, k), which say where an element lies in a slice that is read along
 // its rows, and the functions add_slice and slices_end.

@@ -11,8 +11,8 @@ constexpr int kMomentThreads = 256;
 constexpr int64_t kRunRows = 512;
 constexpr int64_t kMostRuns = 256;
 
-// The threads form LANES lanes of 32 columns. This adds the sums of a column over the lanes in
-// order; the result is valid in lane 0.
+// The threads of a block form LANES lanes of 32 columns. The function adds the sums of a column
+// over the lanes in order and returns the result in lane 0.
 constexpr const char* kAcrossLanes = R"(
 #define LANES (THREADS / 32)
 __device__ double across_lanes(double value) {

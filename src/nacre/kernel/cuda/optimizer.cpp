@@ -7,7 +7,7 @@ namespace {
 
 std::string types_text() { return "\n" + struct_text<OptimizerPiece>() + struct_text<OptimizerNumbers>(); }
 
-// Adds one double of each thread in a fixed order. The sum is valid in thread 0.
+// Returns in thread 0 the sum of one double of each thread of the block, added in a fixed order.
 constexpr const char* kBlockSum = R"(
 __device__ double block_sum(double value) {
   __shared__ double sums[THREADS];

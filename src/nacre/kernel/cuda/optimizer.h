@@ -21,12 +21,12 @@ NACRE_PARAMS(OptimizerStepParams, (const OptimizerNumbers* __restrict__, numbers
 // Updates the weights, their moments and their average; each block works on one piece.
 Source optimizer_step(bool sgd);
 NACRE_PARAMS(GradientSquaresParams, (const OptimizerPiece* __restrict__, pieces), (double* __restrict__, places));
-// Computes the sum of the squares of each piece, one block for each piece.
+// Computes the sum of the squares of the gradients of each piece, one block for each piece.
 Source gradient_squares();
 NACRE_PARAMS(GradientFactorParams, (const OptimizerNumbers* __restrict__, numbers),
              (const double* __restrict__, places), (long long, count), (float* __restrict__, factor));
-// One block computes the number by which clipping multiplies gradients. It adds the squares
-// in order.
+// Computes the number by which clipping multiplies gradients. One block adds the sums of squares in
+// order.
 Source gradient_factor();
 
 }  // namespace nacre::cuda

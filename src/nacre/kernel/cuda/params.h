@@ -37,7 +37,7 @@ using Value = void;
 template <class T>
 class Address {
  public:
-  // Addresses convert to this class without a word, as they do to pointers.
+  // Addresses convert to this class implicitly, as they do to pointers.
   // NOLINTBEGIN(google-explicit-constructor)
   Address(std::nullptr_t) {}
   template <class U>
@@ -101,8 +101,8 @@ std::string struct_text() {
   return struct_text(S::kName, S::kMembers);
 }
 
-// Marks the place of the head in the text of a kernel. fill() leaves it there if it is told
-// {"ENTRY", kEntryMark}.
+// Marks the place of the head in the text of a kernel. fill() leaves the mark there if its words
+// contain {"ENTRY", kEntryMark}.
 inline constexpr const char* kEntryMark = "${ENTRY}";
 
 // The head of a kernel's text: its name, its launch bounds and its parameters, in the order of the
@@ -119,8 +119,8 @@ class Entry {
   }
   // Adds one pointer of a list of operands whose number differs from kernel to kernel.
   Entry& operand(std::string_view type, const std::string& name);
-  // Returns the head, without the brace that opens the body of the kernel. In front of it stands a
-  // check of each type whose size the host has assumed.
+  // Returns the head, without the brace that opens the body of the kernel. In front of the head
+  // stands a check of the size of each type that is no pointer, as the host has assumed it.
   std::string text() const;
   // Returns a source of this kernel: `pattern` with text() in the place of its kEntryMark.
   Source source(std::string_view pattern, int threads, int64_t shared_bytes = 0) const;
@@ -138,7 +138,7 @@ class Entry {
 // of its Entry.
 class LaunchParams {
  public:
-  // Most kernels take one struct, so a struct stands for its LaunchParams.
+  // A struct converts to a LaunchParams with only this struct, because most kernels take one.
   template <class P>
   requires requires { P::kFields; }
   LaunchParams(const P& params) {  // NOLINT(google-explicit-constructor)

@@ -81,8 +81,9 @@ ${ENTRY} {
 }
 )";
 
-// The bounds never decrease from one place to the next, so both ends of the window only move
-// forward.
+// Lowers next[i], the first edge that a gTask begun at edge i cannot have, so that such a gTask has
+// at most `limit` distinct values. Each thread slides the window [i, next[i]) over STARTS edges.
+// next[i] never decreases as i grows, so both ends of the window only move forward.
 constexpr const char* kBoundByValues = R"(
 ${ENTRY} {
   const i64 first = HERE * STARTS;
@@ -102,8 +103,8 @@ ${ENTRY} {
 }
 )";
 
-// A mark that was made in this round may be followed in the same round, because it leads to the
-// first edge of a gTask too.
+// Marks the edges that marked edges lead to. A mark that was made in this round may be followed in
+// the same round, because it, too, is at the first edge of a gTask.
 constexpr const char* kMarkNext = R"(
 ${ENTRY} {
   const i64 i = HERE;

@@ -26,9 +26,9 @@ NACRE_PARAMS(EdgeColumnsParams, (const u32* __restrict__, src), (const u32* __re
 
 NACRE_PARAMS(PackKeysParams, (const u32* __restrict__, order), (Key* __restrict__, keys), (u32* __restrict__, values),
              (i64, count), (u64, shifts), (u32, src_block), (u32, dst_block));
-// Takes EdgeColumnsParams, then PackKeysParams. Packs the fields of edge order[i] (edge i if
-// `order` is null) into keys[i], the first field in the highest bits, and writes the edge to
-// values[i]. Keys have 64 bits if `long_keys`, otherwise 32.
+// The kernel takes EdgeColumnsParams, then PackKeysParams. It packs the fields of edge order[i]
+// (edge i if `order` is null) into keys[i], the first field in the highest bits, and writes the
+// edge to values[i]. Keys have 64 bits if `long_keys`, otherwise 32.
 Source pack_keys(std::span<const EdgeField> fields, bool long_keys);
 struct KeyPacking {
   uint64_t shifts = 0;                    // 8 bits for each field, those of the first field lowest
@@ -45,8 +45,8 @@ NACRE_PARAMS(CountValuesParams, (const u32* __restrict__, values), (u32* __restr
 Source count_values();
 
 NACRE_PARAMS(StartRunsParams, (u8* __restrict__, flags), (u32* __restrict__, ones), (i64, count));
-// Takes EdgeColumnsParams, then StartRunsParams. Sets flags and ones to 1 if a field of the edge
-// differs from the field of the edge before, otherwise to 0.
+// The kernel takes EdgeColumnsParams, then StartRunsParams. It sets flags and ones to 1 if a field
+// of the edge differs from the field of the edge before, otherwise to 0.
 Source start_runs(std::span<const EdgeField> fields);
 NACRE_PARAMS(FirstBoundsParams, (u32* __restrict__, next), (i64, count), (i64, most));
 // Sets next[i] = min(i + most, count), the first edge that a gTask begun at i cannot have.
@@ -58,9 +58,9 @@ NACRE_PARAMS(BoundByRunsParams, (u32* __restrict__, next), (const i64* __restric
 Source bound_by_runs();
 NACRE_PARAMS(LinkEqualParams, (const Key* __restrict__, keys), (const u32* __restrict__, values),
              (u32* __restrict__, before), (u32* __restrict__, after), (i64, count));
-// Links places with equal keys. The keys are sorted, and values has their places. before[p] becomes
-// 1 + the last place before p with the same key, or 0 if there is none; after[p] becomes the first
-// place after p with the same key, or count.
+// Links places with equal keys. The keys are sorted, and values[i] is the place of keys[i].
+// before[p] becomes 1 + the last place before p with the same key, or 0 if there is none; after[p]
+// becomes the first place after p with the same key, or count.
 Source link_equal(bool long_keys);
 NACRE_PARAMS(BoundByValuesParams, (u32* __restrict__, next), (const u32* __restrict__, before),
              (const u32* __restrict__, after), (i64, limit), (i64, count));
@@ -70,8 +70,9 @@ Source bound_by_values();
 inline constexpr int64_t kWindowStarts = 128;
 NACRE_PARAMS(MarkNextParams, (u8*, marks), (const u32* __restrict__, next), (i64, count));
 NACRE_PARAMS(DoubleNextParams, (const u32* __restrict__, next), (u32* __restrict__, to), (i64, count));
-// mark_next and double_next are launched in turn. After n rounds, the first edges of the first 2^n
-// gTasks are marked.
+// mark_next marks edge next[i] for every marked edge i. double_next writes next[next[i]] to to[i],
+// so that each link leads twice as far. The two are launched in turn. After n rounds, the first
+// edges of the first 2^n gTasks are marked.
 Source mark_next();
 Source double_next();
 
@@ -102,8 +103,8 @@ NACRE_PARAMS(JudgeTasksParams, (const i64* __restrict__, often), (const i64* __r
              (i64, edges), (int, bounded), (const u8* __restrict__, thin), (u8* __restrict__, outlier),
              (u64* __restrict__, result));
 // Writes the kind of outlier (gtask/pattern.h) of each gTask. `often` has the running sums of the
-// flags of often_met, or is null. result[2 · kind] is the number of gTasks, result[2 · kind + 1] of
-// their edges.
+// flags of often_met(), or is null. result[2 · kind] becomes the number of gTasks of a kind, and
+// result[2 · kind + 1] the number of their edges.
 Source judge_tasks();
 
 }  // namespace nacre::cuda

@@ -11,7 +11,8 @@ namespace nacre::cuda {
 
 class ProductTail {
  public:
-  // MicroOp::root of the tail reads the product. The program must outlive this object.
+  // Prepares the text of a tail, in which MicroOp::root is the result of the product. `tail` must
+  // outlive this object.
   explicit ProductTail(const RowProgram& tail);
 
   // Returns whether a tail can run in this way on a result of `columns` columns.

@@ -22,7 +22,7 @@ int lanes_of_reduction(int64_t width, int most) {
   const int64_t vectors = (width + v - 1) / v;
   int best = lanes_for(width, most);
   const auto padded = [&](int lanes) { return (vectors + lanes - 1) / lanes * lanes; };
-  // One load of a row should read at least 64 bytes.
+  // Fewer lanes are tried only as long as they read at least 64 bytes of a row at once.
   for (int lanes = best / 2; lanes >= 1 && lanes * v >= 4 * most; lanes /= 2) {
     if (static_cast<double>(padded(lanes)) < 0.87 * static_cast<double>(padded(best))) best = lanes;
   }
@@ -53,7 +53,8 @@ int64_t gathered_stride(const ReduceSpec& spec) {
   return spec.tile_pitch > 0 ? spec.tiles * spec.tile_pitch : spec.row_width;
 }
 
-// Tile t begins at column t · units / gaps · unit. The last tile ends with the row.
+// Computes the columns of tiles: tile t begins at column t · units / gaps · unit, and the last tile
+// ends with the row.
 struct TileColumns {
   int64_t units, gaps = 1, unit = 1;
   explicit TileColumns(const ReduceSpec& spec) : units(spec.program->widths[spec.value]) {
@@ -71,7 +72,7 @@ struct TileColumns {
   }
 };
 
-// Returns the number of walkers that a row of mean length keeps busy.
+// Returns the number of walkers that have work in a row of mean length.
 int walkers_for(const ReduceSpec& spec, int lanes, int batch) {
   int walkers = 1;
   while (lanes * walkers < 32 && int64_t{batch} * walkers < spec.side.mean_degree) walkers *= 2;
@@ -193,8 +194,8 @@ ${FINISH}}
                 {{"N", spec_.tiles}, {"W", width_}, {"COLUMN", TileColumns(spec_).text()}, {"FROM", from}});
   }
 
-  // Declares the accumulator (a scalar if the value has width 1) and, for maxima, the positions
-  // they came from.
+  // Returns the declarations of the accumulator (a scalar if the value has width 1) and, for
+  // maxima, of the positions that the maxima came from.
   std::string start() const {
     const std::string zero = max() ? literal(-INFINITY) : "0.0f";
     std::string text = width_ == 1 ? "float acc = " + zero + ";\n" : array("acc", held_, zero);
@@ -232,8 +233,8 @@ ${FINISH}}
            program_.uses(MicroOp::dropout) || program_.uses(MicroOp::store);
   }
 
-  // Declares the indices of each row u of the batch, from the entries that the threads of the group
-  // hold.
+  // Returns the declarations of the indices of each row u of the batch, which are taken from the
+  // entries that the threads of the group hold.
   std::string indices(bool masked) const {
     const EntryNames names(program_, spec_.side.rows_at_dst);
     std::string text;
@@ -255,8 +256,8 @@ ${FINISH}}
     return text;
   }
 
-  // The threads of a group hold the next entries, and each walker visits a few of their rows
-  // together.
+  // Returns the loop over the entries of a segment. The threads of a group hold the next entries,
+  // and each walker visits a few of their rows together.
   std::string wide_loop() const {
     const EntryNames names(program_, spec_.side.rows_at_dst);
     const bool needs_id = (needs_position() || names.needs_type) && spec_.side.edge_ids;
@@ -282,7 +283,8 @@ ${REST}}
                                     "  }\n"}});
   }
 
-  // Every thread walks entries of its own.
+  // Returns the loop over the entries of a segment if a thread holds a whole row (is_thin()). Every
+  // thread then visits entries of its own.
   std::string thin_loop() const {
     const EntryNames names(program_, spec_.side.rows_at_dst);
     std::string text = "const u32 other = col[i];\n";
@@ -296,7 +298,8 @@ ${REST}}
                 {{"S", walkers_}, {"BODY", indent(text + program_.body(false) + accumulate(false), 1)}});
   }
 
-  // Adds the sums of the walkers of the group. Every thread then has the sum.
+  // Returns the statements that add the sums of the walkers of the group. Every thread then has the
+  // sum.
   std::string combine() const {
     if (walkers_ == 1) return "";
     const std::string add = max() ? R"(const float x = __shfl_xor_sync(group, ${A}, d);
@@ -310,7 +313,7 @@ if (at >= 0 && (${B} < 0 || x > ${A} || (x == ${A} && at < ${B}))) { ${A} = x; $
         {{"L", lanes_}, {"G", group_}, {"S", held_}, {"X", indent(fill(add, {{"A", acc("s")}, {"B", best("s")}}), 2)}});
   }
 
-  // Declares the column j of element s of the thread, and whether this thread writes it.
+  // Returns the declaration of j, the column of element s of the thread.
   std::string place() const {
     if (width_ == 1) return "const int j = 0;\n";
     return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
@@ -358,7 +361,8 @@ ${ADD}}
                 {{"G", group_}, {"CLEAR", clear}, {"ADD", indent(each(add), 1)}});
   }
 
-  // Only the first walker finishes the row, because a tail may update rows in place.
+  // Returns the statements that write a row and run its tail. Only the first walker does so,
+  // because a tail may update rows in place.
   std::string finish() const {
     std::string text;
     if (spec_.reduce == ReduceOp::mean)
@@ -412,7 +416,8 @@ int reduce_batch(const ReduceSpec& spec) {
   return is_thin(spec) ? 1 : batch_for(*spec.program, lanes_of(spec), vector_of_spec(spec), common(spec));
 }
 
-// Groups of whole warps with few rows in flight wait longest for each entry.
+// A group of 32 threads with few rows in flight waits longest for each entry, so shorter pieces are
+// worth a group of their own.
 int64_t reduce_shortest_piece(const ReduceSpec& spec) {
   const int lanes = lanes_of(spec), batch = reduce_batch(spec);
   if (lanes == 32 && batch < 8 && !has_products(*spec.program)) return int64_t{32} * batch;

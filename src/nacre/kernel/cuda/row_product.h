@@ -24,18 +24,19 @@ struct RowProduct {
   // a bit of the result.
   int rows = kRowsOfBlock[0];
 };
-// A block has whole rows, and each thread holds pairs of columns of them, so rows cannot be wider.
+// The largest number of columns of a result. A block computes whole rows and holds them in the
+// registers of its threads, so rows cannot be wider.
 inline constexpr int64_t kWidestRowProduct = 256;
 bool fits(const RowProduct& what);
 MmaTile tile_of(const RowProduct& what);
-// Returns the rows of a block that the rule chooses: the fewer ones for products over few elements,
-// whose tails take longer than their products.
+// Returns the number of rows of a block that the rule chooses. It is the smaller one for products
+// over few elements, whose tails take longer than the products.
 int rows_of_block(const RowProduct& what);
 NACRE_PARAMS(RowProductParams, (i64, rows), (const u64*, step));
 NACRE_PARAMS(RowFactorParams, (const float*, x), (const float*, w));
-// Takes RowProductParams, RowFactorParams of each input and the operands of the tail. Matrices lie
-// as [n, matrix_ld(k)]. A block goes on to further tiles until there are none, so as many blocks as
-// the device holds at once are enough.
+// The kernel takes RowProductParams, RowFactorParams of each input and the operands of the tail.
+// Matrices lie as [n, matrix_ld(k)]. A block goes on to further tiles until there are none, so as
+// many blocks as the device holds at once are enough.
 Source row_product(const RowProduct& what);
 
 }  // namespace nacre::cuda

@@ -11,8 +11,8 @@
 
 namespace nacre::cuda {
 
-// How the entries of a row find the ends of their edge. The row is at one end, the column at the
-// other.
+// Says how the entries of a row find the ends of their edge. The row is at one end, the column at
+// the other.
 struct EdgeSide {
   bool rows_at_dst = true;
   bool edge_ids = false;      // the edges of the entries are listed; if not, entry i is edge i
@@ -30,16 +30,18 @@ struct ReduceSpec {
   bool argmax = false;
   const RowProgram* tail = nullptr;
   EdgeSide side;
-  // With several tiles, wide rows are worked on in tiles of columns, one tile of all rows after the
-  // other, so that the part of operand 0 that is gathered at a time fits the cache. The program is
-  // as wide as a tile; operand 0 and the result have rows of `row_width`. Tiles that together are
-  // wider than a row overlap, begin at multiples of 4 columns, and write the same values where they
-  // overlap.
+  // If there are several tiles, wide rows are worked on in tiles of columns, one tile of all rows
+  // after the other, so that the part of operand 0 that is gathered at a time fits the cache. The
+  // program is as wide as a tile; operand 0 and the result have rows of `row_width`. Tiles that
+  // together are wider than a row overlap, begin at multiples of 4 columns, and write the same
+  // values where they overlap.
   int tiles = 1;
   int64_t row_width = 0;  // used if there are several tiles
-  // If > 0, operand 0 is a copy whose rows consist of tiles, this many columns apart.
+  // If > 0, operand 0 is a copy in which the tiles of a row lie one after the other, this many
+  // columns apart.
   int64_t tile_pitch = 0;
-  // The next two numbers do not change a bit of the result. With 0, a rule chooses them.
+  // `batch` and `min_blocks` do not change a bit of the result. If `batch` is 0, a rule chooses it.
+  // If `min_blocks` is 0, it sets no bound.
   int batch = 0;       // rows in flight
   int min_blocks = 0;  // blocks that a multiprocessor must hold, which bounds the registers
 };
@@ -47,7 +49,8 @@ struct ReduceSpec {
 int64_t tile_column(const ReduceSpec& spec, int tile);
 // Returns the number of rows in flight that the rule chooses.
 int reduce_batch(const ReduceSpec& spec);
-// Returns how many entries of a row are worth a group of threads of their own.
+// Returns the smallest number of entries for which a piece of a row gets a group of threads of its
+// own.
 int64_t reduce_shortest_piece(const ReduceSpec& spec);
 
 // A kernel and how many units of work (rows, entries, segments) a block takes.

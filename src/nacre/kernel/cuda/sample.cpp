@@ -9,7 +9,7 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int kSampleThreads = 256;
-constexpr int kWarpThreads = 128;  // if a warp works on a destination
+constexpr int kWarpThreads = 128;  // threads of a block if a warp works on a destination
 
 constexpr const char* kHead = R"(
 #define HERE ((i64)blockIdx.x * THREADS + threadIdx.x)

@@ -36,8 +36,8 @@ NACRE_PARAMS(TakeEndsParams, (const i64* __restrict__, sums), (const i64* __rest
 // Copies out[i] = sums[places[i]].
 Source take_ends();
 
-// `keys` has one element for each batch. `count` is the number of destinations; for pick_all, of
-// edges.
+// The parameters of the three kernels that draw edges. `keys` has one element for each batch.
+// `count` is the number of destinations; for pick_all, of edges.
 NACRE_PARAMS(PickParams, (const u32* __restrict__, vertices), (const i64* __restrict__, begins),
              (const u32* __restrict__, degrees), (const i64* __restrict__, offsets), (const i64* __restrict__, dst_ptr),
              (const i64* __restrict__, edge_ptr), (const u64* __restrict__, keys), (i64, batches),
@@ -50,8 +50,7 @@ Source pick_all();
 // Returns how many threads work on a destination.
 int pick_lanes(int fanout, bool weighted);
 
-// The edges of a hop, `count` of them, which come first among the parameters of mark_first() and
-// number_new().
+// The `count` edges of a hop. These parameters come first for mark_first() and number_new().
 NACRE_PARAMS(HopEdgesParams, (const u32* __restrict__, sources), (const i64* __restrict__, dst_ptr),
              (const i64* __restrict__, edge_ptr), (i64, batches), (i64, num_nodes), (i64, count));
 NACRE_PARAMS(MarkFirstParams, (const u32* __restrict__, table), (u32* __restrict__, ones));
@@ -64,7 +63,8 @@ NACRE_PARAMS(NumberNewParams, (u32* __restrict__, table), (const u32* __restrict
 Source number_new();
 NACRE_PARAMS(KeepKnownParams, (const u32* __restrict__, vertices), (const i64* __restrict__, dst_ptr), (i64, batches),
              (const i64* __restrict__, next_ptr), (u32* __restrict__, next), (i64, count));
-// Copies the vertices that are known already to those of the next hop.
+// Copies the vertices of this hop, which have numbers already, to the list of vertices of the next
+// hop.
 Source keep_known();
 NACRE_PARAMS(RelabelParams, (u32* __restrict__, sources), (const i64* __restrict__, edge_ptr), (i64, batches),
              (const u32* __restrict__, table), (i64, num_nodes), (i64, count));
@@ -72,7 +72,7 @@ NACRE_PARAMS(RelabelParams, (u32* __restrict__, sources), (const i64* __restrict
 Source relabel();
 NACRE_PARAMS(BlockRowsParams, (const i64* __restrict__, offsets), (const i64* __restrict__, dst_ptr),
              (const i64* __restrict__, edge_ptr), (i64, batches), (i64* __restrict__, row_ptr), (i64, count));
-// Writes row_ptr of batch b from dst_ptr[b] + b on.
+// Writes row_ptr of the block of each batch; that of batch b begins at dst_ptr[b] + b.
 Source block_rows();
 NACRE_PARAMS(GatherRowsParams, (const RowWord* __restrict__, table), (const u32* __restrict__, ids),
              (RowWord* __restrict__, out), (i64, rows));

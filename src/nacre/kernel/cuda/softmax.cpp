@@ -81,8 +81,8 @@ ${SETUP}${START}${LOOP}${AGREE}${LAST}}
     return fill("const int j = (s / ${V} * ${L} + ${lane}) * ${V} + s % ${V};\n",
                 {{"V", vector_of(width_, most_)}, {"L", lanes_}, {"lane", lanes_ == 1 ? "0" : "lane"}});
   }
-  // Returns the condition that the thread has element j of the row. A value of one element is in
-  // all threads.
+  // Returns the condition that the thread has element j of the row. If the value has one element,
+  // all threads have it.
   std::string inside() const { return lanes_ == 1 || width_ == 1 ? "true" : "j < " + std::to_string(width_); }
   std::string writes() const { return lanes_ > 1 && width_ == 1 ? "lane == 0" : inside(); }
 
@@ -159,7 +159,8 @@ ${C}}
                  {"C", indent(fill(combine, {{"L", group_}}), 1)}});
   }
 
-  // Combines the numbers of the groups of a block, in the order of the groups.
+  // Returns the statements that combine the sums and maxima of the groups of a block, in the order
+  // of the groups.
   std::string agree() const {
     const std::string own = gradient_
                                 ? "if (${W}) sums[part * ${N} + j] = sum[s];\n"

@@ -35,9 +35,9 @@ struct Source {
   Signature takes;           // the parameters that a launch passes
 };
 
-// Size of the random state of a step in device memory, in 64-bit words: the seed, the step number
-// and, if several ranks share the graph, the addresses of the numbers that the rank's vertices and
-// edges have in the whole graph.
+// Bytes of the random state of a step in device memory. The state consists of 64-bit words: the
+// seed, the step number and, if several ranks share the graph, the addresses of the numbers that
+// the rank's vertices (word kStepVertices) and edges (word kStepEdges) have in the whole graph.
 inline constexpr int64_t kStepBytes = 32;
 inline constexpr int kStepVertices = 2;
 inline constexpr int kStepEdges = 3;

@@ -9,7 +9,8 @@ namespace nacre::cuda {
 namespace {
 
 constexpr int kTypedThreads = 128;
-// The lanes hold the numbers of the rows in flight, so there must be at least as many lanes.
+// The lanes of a group hold the numbers of the rows in flight, so there must be at least as many
+// lanes as rows in flight.
 constexpr int kFewestLanes = 8;
 constexpr int kMostFloats = 16;  // most floats of a row in the registers of a thread
 constexpr int kFloatsInFlight = 64;

@@ -1,7 +1,7 @@
 // Sources around typed products. The row of a matrix that belongs to a (vertex, type) pair is
-// called its cell. If the matrix has a place for every type of every
-// vertex, the cell is row vertex · types + type, and rows of absent pairs are zeros. Otherwise it
-// is the number of the pair.
+// called its cell. If the matrix has a place for every type of every vertex, the cell is row vertex
+// · types + type, and rows of absent pairs are zeros. If the matrix has a row for each pair only,
+// the cell is the number of the pair.
 #pragma once
 
 #include "nacre/kernel/cuda/segments.h"
@@ -44,16 +44,17 @@ NACRE_PARAMS(TypedSumParams, (const float* __restrict__, x), (const u32* __restr
 // Sums rows of x over the edges of each pair. `scale` lies by edge or, if `edge` is null, by entry.
 // `pair_of` is the pair of every entry. An item is a run of entries: a piece of a pair, whose sum
 // goes to its row of partials, or whole pairs, whose sums go to rows pair − item.row of out, or to
-// rows cell_of[pair] − first if `cell_of` is not null. To be launched with num_items · tiles groups
-// of threads, typed_groups_of_block() of them in a block.
+// rows cell_of[pair] − first if `cell_of` is not null. The kernel is launched with num_items ·
+// tiles groups of threads, typed_groups_of_block() of them in a block.
 Source typed_sum(const TypedSum& what);
 NACRE_PARAMS(TypedJoinParams, (const float* __restrict__, partials), (const SplitRow* __restrict__, rows),
              (i64, num_rows), (Out* __restrict__, out));
-// Adds the sums of the pieces of each pair that was summed in pieces. To be launched with num_rows
-// · tiles groups of threads.
+// Adds the sums of the pieces of each pair that was summed in pieces. The kernel is launched with
+// num_rows · tiles groups of threads.
 Source typed_join(const TypedSum& what);
 NACRE_PARAMS(ZeroRowsParams, (const u32* __restrict__, rows), (i64, count), (Out* __restrict__, out));
-// Writes zeros to the listed `rows` of out. To be launched with count · tiles groups of threads.
+// Writes zeros to the listed `rows` of out. The kernel is launched with count · tiles groups of
+// threads.
 Source zero_rows(const TypedSum& what);
 int64_t typed_groups_of_block(int64_t width, int64_t tiles = 1);
 
@@ -64,10 +65,10 @@ struct CopyRows {
 };
 NACRE_PARAMS(CopyRowsParams, (const float* __restrict__, x), (const u32* __restrict__, map_in), (i64, first_in),
              (Out* __restrict__, out), (const u32* __restrict__, map_out), (i64, first_out), (i64, count));
-// Copies row first_in + i, looked up in map_in, to row first_out + i, looked up in map_out. A map
-// that is null changes nothing. If map_in gives kNoRow, zeros are written; if map_out does, nothing
-// is written. A group of threads copies kCopyBatch rows, so count · tiles / kCopyBatch groups are
-// launched (rounded up in rows).
+// Copies row first_in + i, looked up in map_in, to row first_out + i, looked up in map_out. If a
+// map is null, numbers of rows are not looked up in it. If map_in gives kNoRow, zeros are written;
+// if map_out does, nothing is written. A group of threads copies kCopyBatch rows, so count · tiles
+// / kCopyBatch groups are launched (rounded up in rows).
 Source copy_rows(const CopyRows& what);
 inline constexpr int64_t kCopyBatch = 4;
 
@@ -75,8 +76,8 @@ NACRE_PARAMS(SumPairsParams, (const float* __restrict__, p), (const i64* __restr
              (const u32* __restrict__, pair), (const u16* __restrict__, type), (const i64* __restrict__, shift),
              (float* __restrict__, out), (i64, first), (i64, count));
 // Computes out[first + i] = the sum of the rows of p that belong to the pairs of vertex first + i.
-// The row of a pair is its number less shift[type]; `shift` may be null. To be launched with count
-// · tiles groups of threads.
+// The row of a pair is its number less shift[type], or its number if `shift` is null. The kernel is
+// launched with count · tiles groups of threads.
 Source sum_pairs(int64_t width);
 
 enum class Arrange : uint8_t {

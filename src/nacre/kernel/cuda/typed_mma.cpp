@@ -9,8 +9,8 @@
 namespace nacre::cuda {
 namespace {
 
-// Most columns of a block. Short blocks have half as many, so that two of them run at the same
-// time.
+// The largest number of columns of a block. In products without cells a block has at most half as
+// many, so that two blocks run on a multiprocessor at the same time.
 constexpr int64_t kWidest = 256;
 constexpr int kTotalThreads = 256;
 constexpr int kResidentStages = 3;  // stages of the rows if the matrix is resident
@@ -21,7 +21,8 @@ int64_t ld_across(int64_t width) {
   while (width % 32 != 8 && width % 32 != 24) width += 8;
   return width;
 }
-// Tiles of 128 rows and 256 threads, as two times four warps.
+// Returns a tile of 128 rows and 256 threads. Its eight warps divide only the rows if there are at
+// most 64 columns; otherwise two times four warps divide rows and columns.
 MmaTile tile_of_columns(int64_t columns) {
   if (columns <= 64) return {8, 1, 1, static_cast<int>(divide_up(columns, 8))};
   return {2, 4, 4, static_cast<int>(divide_up(columns, 32))};
@@ -29,19 +30,19 @@ MmaTile tile_of_columns(int64_t columns) {
 
 int fewest_stages(const TypedProduct& what) { return what.resident ? kResidentStages : 2; }
 
-// Returns the floats of shared memory in which the slices of a gradient's second factor are
-// transposed, two slices in turn.
+// Returns how many floats of shared memory the transposed slices of a gradient's second factor
+// take. Two slices take turns.
 int64_t turned_of(const MmaTile& tile) { return 2 * tile.columns() * kDepth; }
 
 std::string run_text() { return "\n#define NO_ROW 0xffffffffu\n" + struct_text<MmaRun>(); }
 
 // Slices of the rows and of the matrix pass through a ring of stages. With cells, they are the
-// slices of one type after the other and then, with OWN, of the position's own row. A RESIDENT
-// matrix stands before the ring, through which only rows pass then.
+// slices of one type after the other and then, with OWN, of the position's own row. If the matrix
+// is RESIDENT, it stands before the ring, and only slices of the rows pass through the ring.
 //
 // If the architecture has the instructions (WGMMA), products of four warps read both slices from
-// shared memory. Their rows have 128 bytes. The order of the 16-byte words of a row depends on the
-// low bits of the row number, as the hardware expects.
+// shared memory. The rows of these slices have 128 bytes. The order of the 16-byte words of a row
+// depends on the low bits of the row number, as the hardware expects.
 constexpr const char* kProduct = R"(
 #define A_FLOATS (BM * PITCH)
 #define MATRIX (BN * PITCH)
@@ -420,7 +421,8 @@ Source typed_product(const TypedProduct& what) {
 
 MmaTile tile_of(const TypedGrad& what) {
   MmaTile tile = tile_of_columns(divide_up(what.n, divide_up(what.n, kWidest)));
-  // A block of a result with few columns has many rows instead, so that each row of x is read once.
+  // If the result has few columns, a block computes more rows instead, so that each row of x is
+  // read once.
   if (tile.warps_n == 1 && what.k > tile.rows()) tile.m = 2;
   set_stages(tile, kDepth * (ld_across(tile.rows()) + ld_across(tile.columns())), turned_of(tile),
              what.shared_bytes - kStageUnit);

@@ -29,21 +29,22 @@ struct TypedProduct {
   // sum while it is in registers (product_tail.h).
   const RowProgram* tail = nullptr;
 };
-// Returns false if not even two stages fit, or if the program of the tail cannot run on the result.
+// Returns whether a block has shared memory for the stages that the product needs, and whether the
+// tail, if there is one, can run on the result.
 bool fits(const TypedProduct& what);
 MmaTile tile_of(const TypedProduct& what);
 int64_t column_blocks(const TypedProduct& what);
 NACRE_PARAMS(TypedProductParams, (const float* __restrict__, x), (const u32* __restrict__, map_in),
              (const float* __restrict__, w), (float* __restrict__, out), (const u32* __restrict__, map_out),
              (const MmaRun* __restrict__, runs));
-// The parameters of a kernel with a tail, after TypedProductParams and before the operands of the
-// tail. map_out gives the rows of `own`.
+// The parameters that a kernel with a tail takes after TypedProductParams and before the operands
+// of the tail. map_out gives the rows of `own`.
 NACRE_PARAMS(TypedProductTailParams, (const u64*, step), (const float*, own), (const float*, own_matrix));
-// Multiplies the rows of each run by the matrix of its type. To be launched with one block for each
-// run and column block. A run has at most tile.rows() positions unless the matrix is resident. Maps
-// give the row of a position (map_in: of cell position · cells + type). If a map is null, the row
-// is the position itself. kNoRow is a row of zeros. With a tail, `out` is not used and map_out is
-// not null.
+// Multiplies the rows of each run by the matrix of its type. The kernel is launched with one block
+// for each run and column block. A run has at most tile.rows() positions unless the matrix is
+// resident. Maps give the row of a position (map_in: of cell position · cells + type). If a map is
+// null, the row is the position itself. kNoRow is a row of zeros. With a tail, `out` is not used
+// and map_out is not null.
 Source typed_product(const TypedProduct& what);
 
 // The sum of x[map_x]ᵀ · g[map_g] over the positions of each type, [k, n].
@@ -58,7 +59,8 @@ int64_t blocks_of_run(const TypedGrad& what);
 NACRE_PARAMS(TypedGradParams, (const float* __restrict__, x), (const u32* __restrict__, map_x),
              (const float* __restrict__, g), (const u32* __restrict__, map_g), (const MmaRun* __restrict__, runs),
              (float* __restrict__, partials));
-// Computes the sum of each run and writes it to a matrix of its own. Maps may be null.
+// Computes the sum over the positions of each run and writes it to a matrix that belongs to the
+// run. map_x and map_g may be null.
 Source typed_grad(const TypedGrad& what);
 NACRE_PARAMS(TypedGradTotalParams, (const float* __restrict__, partials), (const int* __restrict__, first),
              (float* __restrict__, dw));

@@ -10,7 +10,8 @@
 namespace nacre::ref {
 namespace {
 
-// Converts bound values to integers and refuses values that are not exact: 1.5 is not a label.
+// Converts bound values to integers. Throws UserError for a value that is no integer of the type:
+// 1.5 is not a label.
 template <class T>
 std::vector<T> to_integers(const std::vector<double>& values, const std::string& name) {
   std::vector<T> out;
@@ -38,7 +39,8 @@ const std::vector<double>& bound_value(const Node& leaf, const Bindings& binding
 
 Interpreter::Interpreter(const Dfg& dfg, Blocks blocks) : dfg_(dfg), blocks_(std::move(blocks)) {
   NACRE_CHECK(blocks_.num_layers() > 0 && blocks_.fit(dfg), "the DFG has layers for which there are no blocks");
-  // A rank gets the sources that are not its own destinations by an exchange.
+  // The blocks of a rank are not checked in this way, because it receives sources that are not its
+  // own destinations from other ranks.
   for (int l = 0; l + 1 < blocks_.num_layers() && blocks_.links() == nullptr; ++l) {
     NACRE_CHECK(blocks_.layer(l).num_dst() == blocks_.layer(l + 1).num_src(),
                 "the destinations of block " + std::to_string(l) + " are not the sources of the next");

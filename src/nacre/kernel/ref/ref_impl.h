@@ -1,5 +1,5 @@
 // What the families of reference operations share: access to operands as doubles, whatever their
-// element type, and the list of families. Private to this folder.
+// element type, and the list of families. Only files of this folder include this header.
 #pragma once
 
 #include <cstdint>
@@ -105,7 +105,8 @@ inline int64_t type_of(const Blocks& blocks, Space space, int64_t r) {
   return graph.pairs(space.kind == SpaceKind::pair_src ? End::src : End::dst).type[r];
 }
 
-// Each family computes `call` and returns true if the operation is one of its own.
+// Each of these functions computes `call` and returns true if the operation belongs to its family;
+// otherwise it returns false.
 template <class T>
 bool run_index(const Call<T>& call);
 template <class T>

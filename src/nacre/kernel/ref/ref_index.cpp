@@ -10,8 +10,8 @@
 namespace nacre::ref {
 namespace {
 
-// Returns the row that attribute `attr` of edge or pair r points at. For self, r is a destination
-// or an edge of a half of the graph.
+// Returns the row that attribute `attr` of row r of the space `from` points at. For Attr::self, r
+// is a destination or an edge of a half of the graph.
 int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
   if (from.is_pair() && attr != Attr::type) {
     return blocks.layer(from.layer).pairs(from.kind == SpaceKind::pair_src ? End::src : End::dst).vertex[r];
@@ -35,7 +35,7 @@ int64_t follow(const Blocks& blocks, Space from, Attr attr, int64_t r) {
   throw InternalError(__FILE__, __LINE__, "the indexing operation has no attribute");
 }
 
-// Returns the block whose edges operand i lives on.
+// Returns the block to whose edges the rows of operand i belong.
 template <class T>
 const Graph& edges_of(const Call<T>& c, size_t i) {
   return c.blocks.layer(c.in_type(i).space.layer);
@@ -103,7 +103,8 @@ void index_mean(const Call<T>& c) {
   }
 }
 
-// Returns the first edge of v with the largest element j; -1 if v has no edges.
+// Returns the edge to v on which element j of x is largest, the first one of several; -1 if v has
+// no edges.
 template <class T>
 int64_t argmax(const Graph& graph, const Reader<T>& x, int64_t v, int64_t j) {
   if (graph.in_degree(v) == 0) return -1;

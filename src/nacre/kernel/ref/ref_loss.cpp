@@ -9,7 +9,8 @@
 namespace nacre::ref {
 namespace {
 
-// Returns the size of the last dimension: element j of run i of a row is at i·classes + j.
+// Returns the number of classes, which is the size of the last dimension: element j of run i of a
+// row is at i·classes + j.
 template <class T>
 int64_t classes_of(const Call<T>& c) {
   return c.out_type().dims.empty() ? 1 : c.out_type().dims.back();
@@ -88,7 +89,7 @@ void nll_grad(const Call<T>& c) {
   }
 }
 
-// Returns the weight of a row, or of one of its elements if elements have weights of their own.
+// Returns the weight of a row or, if elements have weights of their own, of an element of the row.
 template <class Weights>
 double weight_of(const Weights& weight, int64_t row, int64_t element) {
   return weight(row, weight.row_size() > 1 ? element : 0);

@@ -32,7 +32,8 @@ struct Trace {
   }
 };
 
-// Returns the row of z that edge e reads: that of its source, or its own row if z lives on edges.
+// Returns the row of z that edge e reads: that of its source, or row e if z has a row for each
+// edge.
 int64_t gate_row(const Graph& graph, bool on_edges, int64_t e) { return on_edges ? e : graph.col_idx()[e]; }
 
 template <class T>
@@ -69,8 +70,8 @@ void lstm(const Call<T>& call) {
   }
 }
 
-// Returns the gradient of the gates of step t before their activations. dc becomes the gradient of
-// the state before the step.
+// Returns the gradient of the gates of step t before their activations. dc is the gradient of the
+// cell state after the step on entry, and of the cell state before the step on return.
 std::vector<double> gate_gradient(Trace& run, int64_t t, const std::vector<double>& dh, std::vector<double>& dc) {
   std::vector<double> grad(count(4 * run.hidden));
   for (int64_t j = 0; j < run.hidden; ++j) {
@@ -89,8 +90,8 @@ std::vector<double> gate_gradient(Trace& run, int64_t t, const std::vector<doubl
   return grad;
 }
 
-// The operands are (g, z, w). The operation asks for one of the two gradients: that of z if want_z
-// is set, otherwise that of w.
+// Computes a gradient of lstm from the operands (g, z, w): that of z if want_z is set, otherwise
+// that of w.
 template <class T>
 void lstm_grad(const Call<T>& call, bool want_z) {
   const auto g = call.in(0);
@@ -136,7 +137,7 @@ void lstm_gates(const Call<T>& call) {
   }
 }
 
-// Recomputes the states from kept gates.
+// Returns the states of the sequence of v, recomputed from kept gates.
 template <class T>
 Trace replay(const Call<T>& call, size_t operand, int64_t v) {
   const Graph& graph = call.blocks.layer(call.in_type(operand).space.layer);

@@ -7,7 +7,7 @@
 namespace nacre::ref {
 namespace {
 
-// Returns the row of the weight operand that row r of `space` uses: 0, or the type of row r.
+// Gives the row of the weight operand that row r of `space` uses: 0, or the type of row r.
 class WeightRow {
  public:
   WeightRow(const Blocks& blocks, Space space, bool typed) : blocks_(blocks), space_(space), typed_(typed) {}
@@ -19,7 +19,8 @@ class WeightRow {
   bool typed_;
 };
 
-// Element (k, n) of weight row t is at w(t, k·N + n).
+// Computes products of rows with matrices. Element (k, n) of the matrix in row t of w is w(t, k·N +
+// n).
 template <class T>
 void product(const Call<T>& c, bool typed) {
   const auto x = c.in(0);

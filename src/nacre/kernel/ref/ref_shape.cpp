@@ -10,7 +10,7 @@
 namespace nacre::ref {
 namespace {
 
-// A row is treated as outer_size() runs of last_dim() elements each.
+// A row consists of outer_size() runs of last_dim() elements each.
 int64_t last_dim(const ValueType& type) { return type.dims.empty() ? 1 : type.dims.back(); }
 int64_t outer_size(const ValueType& type) {
   int64_t size = 1;
@@ -89,7 +89,8 @@ void pad(const Call<T>& c) {
   }
 }
 
-// Copies whole rows. The two operations that use it compute nothing, so plans run this reference.
+// Copies whole rows. The two operations that use this function compute nothing, so plans run this
+// reference as their kernel.
 template <class T>
 void copy_rows(const ConstView& from, int64_t first, const View& to, int64_t at, int64_t rows) {
   NACRE_CHECK(first >= 0 && first + rows <= from.rows && at + rows <= to.rows,
@@ -101,7 +102,7 @@ void copy_rows(const ConstView& from, int64_t first, const View& to, int64_t at,
   });
 }
 
-// Copies the rows of vertices of one kind to or from the rows of v0.
+// Copies rows of vertices of one kind: to the rows `rows` of v0 if `spread`, otherwise from them.
 template <class T>
 void copy_kind(const ConstView& from, const View& to, const Array<NodeId>& rows, bool spread) {
   const int64_t width = to.type.row_size();

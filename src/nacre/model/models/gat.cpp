@@ -1,7 +1,7 @@
 // GAT (Veličković et al., 2018): z = x·W in heads; α_ij = softmax_j leaky_relu(a_src·z_j +
 // a_dst·z_i); y_i = b + Σ_j α_ij · z_j. The heads are concatenated on hidden layers and averaged on
-// the last. Since a_src·z_j and a_dst·z_i are computed at vertices, an edge carries only one number
-// for each head.
+// the last layer. Since a_src·z_j and a_dst·z_i are computed at vertices, an edge carries only one
+// number for each head.
 #include "nacre/model/attention.h"
 #include "nacre/model/builtin.h"
 

@@ -1,5 +1,5 @@
 // GIN (Xu et al., 2019): y_i = MLP((1 + ε)·x_i + Σ_j x_j) with a trained ε and an MLP of two linear
-// maps. If the first map makes rows shorter, it is applied before the sum, which is the same
+// maps. If the first map makes rows shorter, it is applied before the sum, which gives the same
 // function.
 #include "nacre/model/builtin.h"
 #include "nacre/model/stack.h"

@@ -25,7 +25,8 @@ Value build_lightgcn(Napa& net, const ModelOptions& options) {
   for (int l = 0; l < options.layers; ++l) {
     if (l > 0) x = net.dropout(x, options.dropout);
     x = net.pull(x, Aggregate::sum, net.edge_dropout(net.symmetric_norm(x), options.knobs.at("edge-dropout")));
-    // The sum so far is moved to the destinations of this block, because x is there now.
+    // The sum over the layers so far lives at the sources of this block, so it is moved to the
+    // destinations, where x lives now.
     sum = net.self(sum) + x;
   }
   const Value mean = (1.0 / (options.layers + 1)) * sum;

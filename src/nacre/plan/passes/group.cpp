@@ -40,7 +40,7 @@ class Grouping {
   }
 
   // Returns whether the node is the destinations' own rows, which are the first of the sources'
-  // rows. In memory this is a view, but kernels see other rows.
+  // rows. In memory the node is a view of its input, but the two differ in their numbers of rows.
   bool first_rows(NodeRef i) const {
     const Node& node = dfg_[i];
     return plan_.options.fuse && node.op == Op::index && node.attr == Attr::self && node.type.space.on_vertices() &&
@@ -86,8 +86,9 @@ class Grouping {
     plan_.kernels.push_back(std::move(k));
   }
 
-  // Joins two results of one pass over the edges: max and argmax, an LSTM and its gates, its two
-  // gradients, the gradients of its gates and the states before them.
+  // Adds a node to the kernel that computes the node's partner in the same pass over the edges. The
+  // partners are max and argmax; an LSTM and its gates; the two gradients of an LSTM; the gradients
+  // of its gates and the states before them. Returns whether there was a partner.
   bool join_pair(NodeRef i) {
     if (!plan_.options.fuse) return false;
     const Node& node = dfg_[i];
@@ -140,9 +141,9 @@ class Grouping {
   // the rows are.)
   int made_by(NodeRef in) const { return draft_.kernel_of(draft_.is_inlined(in) ? in : draft_.owner(in)); }
 
-  // A row-wise node joins the last of the kernels that compute its operands, because all others are
-  // ready by then. If that kernel takes no tail, another of them may move behind it and take the
-  // node.
+  // Adds a row-wise node to the tail of the last of the kernels that compute its operands, because
+  // all operands are ready by then. If that kernel takes no tail, another of these kernels may move
+  // behind it and take the node. Returns whether a kernel took the node.
   bool join_tail(NodeRef i) {
     const Node& node = dfg_[i];
     if (node.type.space.kind == SpaceKind::edge) return false;
@@ -170,15 +171,15 @@ class Grouping {
     if (!an_.same_rows(dfg_[k.root].type.space, node.type.space)) return false;
     for (const NodeRef in : node.inputs) {
       if (made_by(in) != kernel) continue;
-      // A value of this very kernel is known only row by row: it must not be read as a whole (a
-      // parameter-space operand), nor from memory.
+      // Within its own kernel a value is known only row by row, so the kernel must not read it as a
+      // whole (an operand in the parameter space), nor from memory.
       if (!an_.same_rows(dfg_[in].type.space, node.type.space) || !draft_.computes(kernel, in)) return false;
     }
-    // Moments are read from memory, also by a program over parameters.
+    // A standardize reads its moments from memory, so another kernel must compute them.
     return node.op != Op::standardize || draft_.kernel_of(node.inputs[1]) != kernel;
   }
 
-  // Returns whether a kernel after this one, up to `last`, reads what this one computes.
+  // Returns whether a kernel after `kernel`, up to `last`, reads what `kernel` computes.
   bool read_until(int kernel, int last) const {
     const std::vector<NodeRef>& nodes = plan_.kernels[kernel].nodes;
     const std::function<bool(NodeRef)> read = [&](NodeRef v) {

@@ -57,7 +57,7 @@ class Joining {
     NodeVector<char> read(dfg_, 0);
     for (const NodeRef v : k.nodes) {
       const auto outside = [&](NodeRef c) {
-        const bool view = draft_.owner(c) == draft_.owner(v);  // listed because it is a result
+        const bool view = draft_.owner(c) == draft_.owner(v);  // c is a view that is a result
         return draft_.is_inlined(c) || view || std::find(k.nodes.begin(), k.nodes.end(), c) == k.nodes.end();
       };
       const std::vector<NodeRef> all = draft_.readers(v);

@@ -26,8 +26,8 @@ class Sinking {
   }
 
  private:
-  // Returns whether only this kernel can compute the node. The root of a map is row-wise like all
-  // of its nodes, so it may move, too.
+  // Returns whether the node is a root that must stay in its kernel. The root of a map is row-wise
+  // like all nodes of the map, so it may move.
   static bool is_root(const Kernel& kernel, NodeRef i) { return i == kernel.root && kernel.kind != KernelKind::map; }
 
   // Returns the kernel that a tail node could move to, or -1.
@@ -73,12 +73,12 @@ class Sinking {
     return true;
   }
 
-  // Returns whether a node is one of those that move, or a view of one.
+  // Returns whether a value is one of the nodes in `moved`, or a view of one.
   bool moves_with(NodeRef v, const std::vector<NodeRef>& moved) const {
     return std::find(moved.begin(), moved.end(), draft_.owner(v)) != moved.end();
   }
 
-  // Returns whether a kernel can take these nodes and still has at most kMaxTail nodes.
+  // Returns whether kernel `to` still has at most kMaxTail nodes after the move of `moved`.
   bool has_room(const std::vector<NodeRef>& moved, int from, int to) const {
     const std::vector<NodeRef>& source = plan_.kernels[from].nodes;
     const auto count = std::count_if(source.begin(), source.end(), [&](NodeRef v) { return moves_with(v, moved); });

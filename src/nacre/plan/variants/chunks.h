@@ -29,7 +29,8 @@ enum class AlgorithmWay { timed, large_timed, first };
 const VariantList<AlgorithmFacts>& algorithm_variants();
 // Floating-point operations from which on a product is large.
 inline constexpr double kLargeProduct = 1e8;
-// Algorithms that a product is timed with. Later ones of the library's list are seldom faster.
+// The most algorithms that a product is timed with. Later ones of the library's list are seldom
+// faster.
 inline constexpr int kTimedAlgorithms = 8;
 // Returns which products of the library a kernel of this kind times.
 AlgorithmFacts algorithm_facts(KernelKind kind);

@@ -9,8 +9,8 @@ namespace nacre {
 struct LstmFacts {
   int64_t hidden = 0;  // units of the LSTM
   int64_t steps = 0;   // steps of all sequences together: one for each edge
-  // For the gradient: rows of several steps are added to the row of one source, unless the rows of
-  // the inputs belong to edges or nobody asks for their gradient.
+  // For the gradient: whether rows of several steps are added to the row of one source. They are
+  // not if the rows of the inputs belong to edges or nobody asks for their gradient.
   bool by_source = false;
 };
 LstmFacts lstm_facts(const PlannedKernel& k);
@@ -21,8 +21,8 @@ LstmFacts lstm_facts(const PlannedKernel& k);
 enum class LstmWay { groups, tiles };
 const VariantList<LstmFacts>& lstm_variants();
 
-// Returns what decides how many steps the gradient takes at a time. It runs these steps forward
-// again, keeps what they compute, and walks back over them.
+// Returns what decides how many steps a gradient kernel takes at a time. The kernel runs these
+// steps forward again, keeps what they compute, and walks back over them.
 ChunkFacts lstm_chunks(const LstmFacts& facts, const DeviceTraits& device);
 
 // The decision `long rows of sources`, for the gradient: the rows of the steps of a source are

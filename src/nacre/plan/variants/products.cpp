@@ -108,7 +108,7 @@ LibraryProduct library_product(const PlannedKernel& k) {
     p.to = destination(k, p.e);
     p.narrow = reads_narrow(k) || k.narrow(p.to);
     p.narrow_out = p.to >= 0 ? k.narrow(p.to) : p.narrow;
-    // What the library adds has the type of the result.
+    // A value that the library adds must have the element type of the result.
     if (p.e.add < 0 || k.narrow(p.e.add) == p.narrow_out) break;
   }
   return p;

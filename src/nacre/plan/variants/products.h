@@ -20,7 +20,8 @@ LibraryProduct library_product(const PlannedKernel& k);
 struct ProductFacts {
   int64_t rows = 0, columns = 0;  // size of the result
   std::vector<int64_t> depths;    // widths of the rows of each product that the kernel adds
-  // What a kernel of our own computes. The tail stores the product's result if the plan does.
+  // What a kernel of our own computes. If the plan stores the product's result, the tail of this
+  // kernel stores it.
   SummedProducts product;
   bool library_does_tail = false;  // the library computes the whole tail together with the product
   int64_t row_bytes = 0;           // bytes of workspace that a row of the library's product takes
@@ -42,9 +43,9 @@ enum class ProductBlock { few_rows, many_rows };
 const VariantList<ProductFacts>& product_block_variants();
 int rows_of(ProductBlock block);
 
-// The decision `rows at a time`, for the library's product: all rows are computed at once, or,
-// where the results lie in the workspace until the next step has read them, some rows after the
-// other.
+// The decision `rows at a time`, for products that the library (cuBLASLt) computes: one call
+// computes all rows or, where the results lie in the workspace until the next step has read them,
+// several calls compute some of the rows each.
 enum class ProductRun { all_rows, some_rows };
 const VariantList<ProductFacts>& product_run_variants();
 // Returns how many rows the variant some_rows computes at a time, which is its limit: enough to

@@ -18,13 +18,13 @@ struct SummedProgram {
 SummedProgram summed_program(const PlannedKernel& k, int64_t width);
 
 // Returns the description of a reduction kernel of the plan: a reduce or gtask of `program`, or an
-// spmm. Of `side`, only rows_at_dst is set. `program` must outlive the result.
+// spmm. Only the member rows_at_dst of ReduceSpec::side is set. `program` must outlive the result.
 cuda::ReduceSpec reduce_spec(const PlannedKernel& k, const RowProgram& program, int value);
 // Returns the description of an spmm in tiles of columns. The program is as wide as a tile.
 cuda::ReduceSpec spmm_spec(const PlannedKernel& k, const SummedProgram& sum, const ColumnTiles& tiles);
 
 // Returns the fewest entries of a row that are worth a group of threads of their own in a reduction
-// of kind reduce or, in these tiles, of kind spmm.
+// of kind reduce or, in the given tiles, of kind spmm.
 int64_t shortest_piece(const PlannedKernel& k, const ColumnTiles& tiles);
 
 }  // namespace nacre

@@ -27,16 +27,16 @@ std::string apart_declines(const RowFacts& f, const DeviceTraits&) {
   return f.apart ? "" : "this plan does not treat outliers apart (split_outliers)";
 }
 
-// With this many pieces, the warps of every multiprocessor are busy several times over, and no
-// piece takes a group of threads very long.
+// Returns the most entries of a piece. With pieces of this size, the warps of every multiprocessor
+// are busy several times over, and no piece takes a group of threads very long.
 int64_t longest_piece(const RowFacts& f, const DeviceTraits& device) {
   return std::clamp<int64_t>(f.entries / (int64_t{128} * std::max(1, device.multiprocessors)),
                              std::max(f.shortest, kShortRow), 8192);
 }
 
-// The more threads a group has, the longer a row may be that the group works on. The group should
-// not loop over the row more than 16 times, because a few long rows would then take longer than all
-// others together.
+// Returns the most entries of a row that one group of threads works on. The more threads a group
+// has, the longer the row may be. The group should not loop over the row more than 16 times,
+// because a few long rows would then take longer than all others together.
 int64_t longest_of_group(const RowFacts& f, const DeviceTraits&) {
   return 16 * power_of_two(std::clamp<int64_t>(f.mean_degree, 8, 32));
 }

@@ -1,6 +1,6 @@
 // Variants of how threads of a GPU share the entries of rows. An entry of a row is an edge at it,
-// or a pair of it. A few rows can be much longer than all others, and whoever works on one of them
-// would still work when all others have ended.
+// or a pair of it. A few rows can be much longer than all others, and the threads that work on one
+// of them would still work when all other threads have ended.
 #pragma once
 
 #include "nacre/plan/variants.h"
@@ -10,8 +10,8 @@ namespace nacre {
 struct RowFacts {
   int64_t entries = 0;
   int64_t mean_degree = 1;  // mean entries of a row
-  // The fewest entries that are worth a group of threads of their own, for sums; row_facts() does
-  // not know it (shortest_piece()).
+  // The fewest entries, in sums, that are worth a group of threads of their own. shortest_piece()
+  // computes this number; row_facts() leaves it at 0.
   int64_t shortest = 0;
   bool apart = true;  // the plan treats outliers apart
 };
@@ -24,7 +24,8 @@ int64_t mean_degree(const Graph& graph, Direction direction);
 enum class RowThreads { for_mean_row, for_one_entry };
 const VariantList<RowFacts>& row_thread_variants();
 
-// Both decisions `long rows …` treat rows of more entries than the limit apart.
+// The decisions `long rows of sums` and `long rows of softmax` treat rows of more entries than the
+// limit apart.
 enum class LongRows { apart, alike };
 // The decision `long rows of sums`, for reductions over edges: a long row is cut into pieces of at
 // most as many entries as the limit. Each piece has a group of threads, and the sums of the pieces

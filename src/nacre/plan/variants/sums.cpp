@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLine = 32;       // floats in a line of memory
 constexpr int64_t kTileWidth = 64;  // columns of a tile of sums over pairs
 constexpr int64_t kVector = 4;      // floats that a thread reads at once
-// Rows that are read this often, in graphs of this many edges, pay for a copy of them.
+// A copy of rows pays if they are read this often on average, in a graph of this many edges.
 constexpr int64_t kWorthCopying = 4;
 constexpr int64_t kManyEdges = 1 << 13;
 // Long pairs are cut into about this many pieces: enough to keep a large device busy, and each long
@@ -52,8 +52,8 @@ NodeRef weight_of_pair_sum(const Kernel& kernel) {
 // How the columns of rows would be cut into tiles. The number of tiles is 1 if they cannot be cut.
 struct Cut {
   ColumnTiles tiles;
-  // Tiles do not begin where a line of memory begins, so each of them touches one line more than it
-  // fills.
+  // Whether tiles do not begin where a line of memory begins, so that each of them touches one line
+  // more than it fills.
   bool uneven = false;
 };
 

@@ -19,12 +19,12 @@ struct SpmmFacts {
   bool weighted = false;          // each edge has a weight
   bool constant_weights = false;  // the weights are computed once
   bool dots = false;              // whether the sum also computes dot products for each edge
-  // The sum walks the edges in another order than that of their numbers.
+  // Whether the sum walks the edges in another order than that of their numbers.
   bool other_order = false;
   double edges = 0;
   int64_t rows = 0;  // rows of the result
-  // The edges of a row come in the order of the numbers that the vertices they read have in the
-  // whole graph.
+  // Whether the edges of a row come in the order of the numbers that the vertices they read have in
+  // the whole graph.
   bool ordered = false;
 };
 SpmmFacts spmm_facts(const PlannedKernel& k);
@@ -44,7 +44,7 @@ struct ColumnTiles {
 };
 enum class SpmmTiles { copied, in_place, line, half_line, none };
 const VariantList<SpmmFacts>& spmm_tile_variants();
-// Returns the tiles that a variant of that list means.
+// Returns the tiles that a variant of the decision `columns` means.
 ColumnTiles column_tiles(const SpmmFacts& facts, SpmmTiles way);
 
 // The decision `sources`, only on devices that share their cache: the vertices whose rows a sum
@@ -56,7 +56,8 @@ struct SourceFacts {
   ColumnTiles tiles;
 };
 const VariantList<SourceFacts>& spmm_source_variants();
-// Returns the number of blocks of a variant of that list; 1 means that all rows are summed at once.
+// Returns the number of blocks of a variant of the decision `sources`; 1 means that all rows are
+// summed at once.
 int source_blocks(int variant);
 
 // The decision `weights`: a sum that walks the edges in another order than the weights lie in reads
@@ -87,20 +88,23 @@ struct PairSumFacts {
   bool weighted = false;          // each edge has a weight
   bool constant_weights = false;  // the weights are computed once
   bool once = false;              // the sums are computed once
-  // A kernel that runs in every step sums over the edges of pairs at the same end.
+  // Whether a kernel that runs in every step sums over the edges of pairs at the same end.
   bool others_in_steps = false;
 };
 PairSumFacts pair_sum_facts(const PlannedKernel& k);
-// The decision `columns of pairs' sums`, as `columns` above.
+// The decision `columns of pairs' sums`: the sums are computed for one tile of columns after the
+// other, as with the decision `columns`, or for whole rows.
 enum class PairSumTiles { tiles, none };
 const VariantList<PairSumFacts>& pair_sum_variants();
 // Returns the number of column tiles of the variant `tiles`.
 int64_t tiles_of_pair_sum(const PairSumFacts& facts);
-// The decision `rows of pairs' sums`: the rows that such a sum reads are copied first to rows whose
-// length is a whole number of vectors, so that they can be read in vectors, or read where they lie.
+// The decision `rows of pairs' sums`: the rows that a sum over the edges of pairs reads are copied
+// first to rows whose length is a whole number of vectors, so that they can be read in vectors, or
+// they are read where they lie.
 enum class PairSumRows { copied, in_place };
 const VariantList<PairSumFacts>& pair_row_variants();
-// Returns the length in floats of the rows that a variant of that list reads.
+// Returns the length in floats of the rows that a variant of the decision `rows of pairs' sums`
+// reads.
 int64_t pair_row_length(const PairSumFacts& facts, PairSumRows way);
 // The decision `edges of pairs' sums`: the lists of the edges, in the order of the pairs, are
 // brought to the workspace for a sum that runs once, or they stay on the device.

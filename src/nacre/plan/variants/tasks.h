@@ -8,14 +8,15 @@ namespace nacre {
 
 struct TaskFacts {
   int64_t edges = 0;
-  int64_t vertices = 0;  // at both ends of the edges
+  int64_t vertices = 0;  // number of vertices at both ends of the edges
   int64_t rows = 0;      // rows that the edges are reduced to
   int64_t free_bytes = 0;
 };
 // Returns the facts of a kernel; `free_bytes` of the device's memory are free.
 TaskFacts task_facts(const PlannedKernel& k, int64_t free_bytes);
 
-// The decision `gTasks`: where the edges are sorted and cut into gTasks. The gTasks are the same.
+// The decision `gTasks`: where the edges are sorted and cut into gTasks. The gTasks are the same on
+// the device and on the host.
 enum class TaskCut { on_device, on_host };
 const VariantList<TaskFacts>& task_cut_variants();
 

@@ -48,8 +48,8 @@ int64_t copied_bytes(int64_t width, bool bf16, bool by_vertex, bool of_pairs, bo
 bool covers_every_vertex(const Graph& graph, const PairCounts& counts) {
   if (counts.pairs == 0 || counts.pairs == counts.vertices * counts.types) return true;
   if (counts.pairs % counts.vertices != 0) return false;
-  // A type has at most one pair of each vertex, so all types that occur have all vertices if and
-  // only if there are as many pairs as that would give.
+  // A type has at most one pair of each vertex. So each type that occurs has a pair of every vertex
+  // if and only if there are as many pairs as vertices times types that occur.
   std::vector<char> occurs(static_cast<size_t>(counts.types), 0);
   for (const uint16_t type : graph.edge_type()) occurs[type] = 1;
   return counts.pairs == counts.vertices * std::count(occurs.begin(), occurs.end(), 1);

@@ -38,18 +38,20 @@ TypedReduceFacts typed_reduce_facts(const PlannedKernel& k);
 // with the own product and the tail.
 cuda::TypedProduct product_by_cell(const TypedReduceFacts& facts, const DeviceTraits& device, bool with_own);
 
-// The decision `typed sums`: the kernel computes sums over the edges of pairs and multiplies them.
+// The decision `typed sums`, for kernels that compute sums over the edges of pairs and multiply
+// them: how they multiply.
 enum class TypedReduceWay { by_cell, side_by_side, by_type };
 const VariantList<TypedReduceFacts>& typed_reduce_variants();
-// The decision `products of pairs`: the kernel multiplies sums that lie in memory.
+// The decision `products of pairs`, for kernels that multiply sums that lie in memory: how they
+// multiply.
 enum class PairProductWay { by_cell_with_own, by_cell, by_type };
 const VariantList<TypedReduceFacts>& pair_product_variants();
 // Returns whether the kernel takes products of the library: those by type, those of cells that lie
 // side by side, or a product of the vertices' own rows that follows the others.
 bool takes_library(const TypedReduceFacts& facts, TypedReduceWay way);
 bool takes_library(const TypedReduceFacts& facts, PairProductWay way);
-// Return what decides how many vertices (side by side) or pairs (by type) a kernel takes at a time,
-// in these variants and in those below. Variants that read rows where they lie take all of them.
+// All functions typed_chunks() return what decides how many vertices (side by side) or pairs (by
+// type) a kernel takes at a time. Variants that read rows where they lie take all of them.
 ChunkFacts typed_chunks(const TypedReduceFacts& facts, const DeviceTraits& device, TypedReduceWay way);
 ChunkFacts typed_chunks(const TypedReduceFacts& facts, const DeviceTraits& device, PairProductWay way);
 
@@ -95,15 +97,16 @@ struct TypedRowsGradFacts {
   bool every_vertex = false;  // the same as in TypedRowsFacts
 };
 TypedRowsGradFacts typed_rows_grad_facts(const PlannedKernel& k);
-// The limit of tensor_cores is the number of runs of rows, about, each with its partial sums.
+// The limit of the variant tensor_cores is the approximate number of runs of rows. Each run has
+// partial sums of its own.
 enum class TypedRowsGradWay { tensor_cores, side_by_side, by_type };
 const VariantList<TypedRowsGradFacts>& typed_rows_grad_variants();
 ChunkFacts typed_chunks(const TypedRowsGradFacts& facts, const DeviceTraits& device, TypedRowsGradWay way);
 
-// Returns the distance of rows of summed cells: a whole number of words of 16 bytes. `bytes` is the
-// size of an element.
+// Returns the distance in elements from one row of summed cells to the next: a whole number of
+// words of 16 bytes. `bytes` is the size of an element.
 int64_t sums_ld(int64_t width, int64_t bytes);
-// Returns the distance of the rows of a copy, in floats.
+// Returns the distance in floats from one row of a copy to the next.
 int64_t copy_ld(int64_t width);
 // Returns whether rows are copied as bf16 for the products by type of stored rows.
 bool copies_bf16(const TypedRowsFacts& facts, const DeviceTraits& device);

@@ -14,8 +14,8 @@ constexpr double kNever = std::numeric_limits<double>::max();
 class BatchLeast {
  public:
   virtual ~BatchLeast() = default;
-  // Returns the least mean of the loads of the units with these weights, and adds the loads of the
-  // placing that has it to `load`.
+  // Returns the least weighted mean of the loads of the units over the placings, and adds the loads
+  // of the placing with this mean to `load`.
   virtual double work(const std::vector<double>& weights, std::vector<double>& load) const = 0;
   virtual double path() const = 0;
   virtual double weight_path() const = 0;
@@ -60,8 +60,8 @@ class ListedPlacings final : public BatchLeast {
   const std::vector<Placing>& placings_;
 };
 
-// Every operation runs on the device that is best for it, and values travel in no time. No placing
-// is better than that.
+// FreeOperations is for batches whose placings are not all listed. Every operation runs on the
+// device that is best for it, and values travel in no time. No placing is better than that.
 class FreeOperations final : public BatchLeast {
  public:
   FreeOperations(const std::vector<BatchGraph>& ways, const Units& units) : ways_(ways), units_(units) {
@@ -132,10 +132,11 @@ class FreeOperations final : public BatchLeast {
 
 using Batches = std::vector<std::unique_ptr<BatchLeast>>;
 
-// Whatever the weights of the units are (they add up to 1), the makespan is at least the weighted
-// mean of the loads, and each batch adds at least its least weighted load to that. This function
-// looks for the weights with the largest sum: it moves weight to units that have more work than the
-// mean (multiplicative updates). Every round gives a true bound.
+// Returns a bound by the work of the units. Whatever the weights of the units are (they add up to
+// 1), the makespan is at least the weighted mean of the loads, and each batch adds at least its
+// least weighted load to that mean. This function looks for the weights with the largest sum: it
+// moves weight to units that have more work than the mean (multiplicative updates). Every round
+// gives a true bound.
 double load_bound(const Batches& batches, size_t units) {
   std::vector<double> weights(units, 1.0 / static_cast<double>(units));
   double best = 0;
@@ -154,9 +155,10 @@ double load_bound(const Batches& batches, size_t units) {
   return best;
 }
 
-// Every batch waits for the update of the batch 1 + staleness places before it, so the first batch,
-// the one 1 + staleness places later and so on form a chain. The schedule decides which batches
-// these are, so the bound takes those with the shortest paths.
+// Returns a bound by batches that wait for updates. Every batch waits for the update of the batch 1
+// + staleness places before it, so the first batch, the one 1 + staleness places later and so on
+// form a chain. The schedule decides which batches are in the chain, so the bound takes those with
+// the shortest paths.
 double update_bound(const Batches& batches, int staleness) {
   std::vector<double> chains;
   double head = kNever;

@@ -18,8 +18,8 @@ struct LowerBound {
 
 // Returns the bound. For each batch, `placings` holds the placings that a schedule may choose. If a
 // batch has more than `most` legal placings, they are not all listed. Then the bound of this batch
-// comes from its operations instead, as if each ran on its best device and values travelled at
-// once, so that it holds for the placings that are not listed, too.
+// comes from its operations instead, as if each ran on its best device and values travelled in no
+// time, so that it holds for the placings that are not listed, too.
 LowerBound lower_bound(const ExecutionPlanGraph& graph, const std::vector<std::vector<Placing>>& placings,
                        size_t most = kMostPlacings);
 

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The letters of the picture: those of the kinds of operations in the order of EpgKind, then those
-// of transfers to and from a device.
+// These are the letters of the picture: those of the kinds of operations in the order of EpgKind,
+// then those of transfers to a device and from it.
 constexpr std::string_view kLetters = "sgacCAu><";
 
 char letter(const ExecutionPlanGraph& graph, const Units& units, const ScheduledBatch& batch, const PlacedWork& work) {
@@ -25,8 +25,8 @@ char letter(const ExecutionPlanGraph& graph, const Units& units, const Scheduled
   return kLetters[static_cast<size_t>(operations[work.operation].kind)];
 }
 
-// A Line is one line of the picture. For every character it adds up how long each letter runs
-// there.
+// A Line is one line of the picture. For every character, it adds up how long each letter's work
+// runs in the time of that character.
 class Line {
  public:
   Line(size_t width, double seconds) : cells_(width), step_(seconds / static_cast<double>(width)) {}

@@ -78,8 +78,8 @@ class Writer {
     return combine(l, std::move(inputs));
   }
 
-  // Returns the operation that makes the gradient of the layer's input. The gradient of features is
-  // not computed.
+  // Adds the operations of a layer's backward pass. Returns the one that makes the gradient of the
+  // layer's input. The gradient of features is not computed.
   int backward(int l, int gradient, double bytes) {
     const BatchShape::Layer& layer = shape_.layers[l];
     const int combined = combined_[l], aggregated = aggregated_[l];

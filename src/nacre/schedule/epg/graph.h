@@ -22,24 +22,25 @@ struct EpgInput {
   int operation = 0;   // the operation of the batch that makes the value
   double bytes = 0;    // bytes that travel if the value lies on another device
   double seconds = 0;  // seconds in which these bytes travel between the host and a device
-  // The part of the value that is read. Different parts travel one by one: a sample has the ids of
-  // its vertices (part 0) and the block of layer l (part l + 1). Other values have one part.
+  // This is the number of the part of the value that is read. Different parts travel one by one: a
+  // sample has the ids of its vertices (part 0) and the block of layer l (part l + 1). Other values
+  // have one part.
   int part = 0;
 };
 
 struct EpgOperation {
   EpgKind kind = EpgKind::sample;
   int layer = 0;
-  // The predicted seconds on each device; negative if the operation cannot run on that device.
+  // These are the predicted seconds on each device; negative if the operation cannot run on that
+  // device.
   std::vector<double> seconds;
-  // The number of workers that the operation takes if it runs on the host; 0 stands for all
-  // workers.
+  // If the operation runs on the host, it takes this many workers; 0 stands for all workers.
   int host_workers = 0;
   std::vector<EpgInput> inputs;
-  // The earlier operation on whose device this operation must run, because it reads what that
+  // The operation must run on the device of this earlier operation, because it reads what that
   // operation has left there; -1 if there is none.
   int with = -1;
-  // The bytes of weights that the operation reads; 0 if it reads none. An operation that reads
+  // The operation reads this many bytes of weights; 0 if it reads none. An operation that reads
   // weights waits for the update of an earlier batch (ExecutionPlanGraph::staleness).
   double weight_bytes = 0;
   double weight_seconds = 0;  // seconds in which the weights travel
@@ -60,10 +61,10 @@ struct BatchGraph {
 struct ExecutionPlanGraph {
   std::vector<std::string> devices;  // names of the devices; the host is the first
   int host_workers = 1;              // number of one-worker operations that the host runs at once
-  // The ways to write each batch. All ways of a batch compute the same values.
+  // For each batch, these are the ways to write it. All ways of a batch compute the same values.
   std::vector<std::vector<BatchGraph>> batches;
-  // An update of batch i must come before batch i + 1 + staleness reads weights. If it is 0, the
-  // result is the same as if the batches ran one after the other.
+  // The update of batch i must come before batch i + 1 + staleness reads weights. If staleness is
+  // 0, the result is the same as if the batches ran one after the other.
   int staleness = 0;
 
   int num_batches() const { return static_cast<int>(batches.size()); }
@@ -79,9 +80,10 @@ struct BatchShape {
     double sources = 0, destinations = 0, edges = 0;
     double width_in = 0, width_out = 0;  // elements of a row before and after the layer
     double weights = 0;                  // number of parameters of the layer
-    // Whether the combination also reads the rows that the destinations had before the aggregation.
+    // If true, the combination also reads the rows that the destinations had before the
+    // aggregation.
     bool reads_self = false;
-    bool may_combine_first = false;  // whether combining first computes the same
+    bool may_combine_first = false;  // whether combining first computes the same values
   };
   std::vector<Layer> layers;
   double vertices() const { return layers.empty() ? 0 : layers.front().sources; }
@@ -91,14 +93,14 @@ struct BatchShape {
 class EpgPrices {
  public:
   virtual ~EpgPrices() = default;
-  // Returns the seconds of an operation of a batch, or a negative number if the device cannot run
-  // it. `combine_first` says in which order the layer is computed.
+  // Returns the predicted seconds of an operation of a batch, or a negative number if the device
+  // cannot run it. `combine_first` says in which order the layer is computed.
   virtual double seconds(int device, EpgKind kind, const BatchShape& batch, int layer, bool combine_first) const = 0;
-  // Returns the seconds in which bytes travel between the host and a device.
+  // Returns the predicted seconds in which `bytes` bytes travel between the host and a device.
   virtual double transfer(double bytes) const = 0;
 };
 
-// Returns all ways to write a batch: every legal order of every layer.
+// Returns all ways to write a batch, one for every combination of legal orders of its layers.
 std::vector<BatchGraph> batch_graphs(const BatchShape& shape, const EpgPrices& prices, int devices);
 
 }  // namespace nacre

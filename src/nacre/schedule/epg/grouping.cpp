@@ -87,9 +87,9 @@ class Grouper {
     return at->second;
   }
 
-  // This is the lower level: it chooses placings with which the batches of the group end early
-  // together. It tries all combinations if they are few. If they are many, it changes the placing
-  // of one batch after another as long as that helps.
+  // Works on the lower level: chooses placings with which the batches of the group end early
+  // together, and returns the seconds of the group. Tries all combinations if they are few. If they
+  // are many, changes the placing of one batch after another as long as that helps.
   double place_group(const std::vector<int>& group) {
     double combinations = 1;
     for (const int b : group) combinations *= static_cast<double>(placings_[b].size());
@@ -141,11 +141,12 @@ class Grouper {
     return least;
   }
 
-  // This is the upper level: it joins the batch that is most one-sided (whose computing and
-  // travelling differ most) with the batch that balances it best, until the groups are full or
-  // balanced.
+  // Works on the upper level: returns groups of the batches. It joins the batch that is most
+  // one-sided (whose computing and travelling differ most) with the batch that balances it best,
+  // until the groups are full or balanced.
   std::vector<std::vector<int>> join(const std::vector<int>& batches) const {
-    // Open groups by the logarithm of computing over travelling.
+    // These are the groups that are not full, by the logarithm of the ratio of computing to
+    // travelling.
     std::multimap<double, std::vector<int>> open;
     for (const int b : batches) open.emplace(balance_of(b), std::vector<int>{b});
     std::vector<std::vector<int>> done;
@@ -170,8 +171,9 @@ class Grouper {
       }
       if (open.empty()) break;
     }
-    // The batches that are left all compute for longer than they send, or all send for longer. They
-    // cannot balance each other and only share the gaps that every batch has.
+    // The batches that are left either all compute for longer than they send, or all send for
+    // longer. They cannot balance each other, but in a group their work can still run in the idle
+    // time that every batch leaves.
     std::vector<int> rest;
     for (auto& [balance, group] : open) rest.insert(rest.end(), group.begin(), group.end());
     std::sort(rest.begin(), rest.end());
@@ -198,8 +200,8 @@ class Grouper {
     if (trial.seconds < best_.seconds) best_ = std::move(trial);
   }
 
-  // Batches that are alike need no groups, so this also tries schedules in which all batches have
-  // the same placing.
+  // Tries schedules in which all batches have the same placing, because batches that are alike need
+  // no groups.
   void same_for_all() {
     size_t most = 0;
     for (const std::vector<Placing>& list : placings_) most = std::max(most, list.size());

@@ -1,6 +1,6 @@
-// Groups batches that fill each other's gaps, and chooses an execution plan for every batch of a
-// group (DA6). This is Algorithm 1 of DAHA, which works on two levels in the manner of expectation
-// maximisation.
+// Groups batches so that the work of one runs while units would idle for the others, and chooses an
+// execution plan for every batch of a group (DA6). This is Algorithm 1 of DAHA, which works on two
+// levels in the manner of expectation maximisation.
 //
 // The lower level takes the groups as they are and chooses the placings of their batches together.
 // The upper level dissolves groups whose batches gain too little from each other, and joins batches
@@ -16,15 +16,15 @@
 namespace nacre {
 
 struct GroupingOptions {
-  double gain = 0.5;     // µ*: a group that gains this much is left as it is
-  double step = 0.1;     // α: by this much the wanted gain grows in every round
+  double gain = 0.5;     // µ*: a group that gains at least this much is left as it is
+  double step = 0.1;     // α: the wanted gain grows by this much in every round
   int largest = 4;       // β: largest number of batches in a group
   int rounds = 8;        // τ: largest number of rounds
   int64_t trials = 300;  // number of schedules that are tried at most for a group
   uint64_t seed = 0;     // seed of the first grouping
 };
 
-// Grouping is a schedule of all batches.
+// Grouping is a schedule of all batches: their groups and placings.
 struct Grouping {
   std::vector<std::vector<int>> groups;  // the batches of each group, in the order of computation
   std::vector<size_t> placings;          // index of the placing of each batch

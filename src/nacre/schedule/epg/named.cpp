@@ -16,7 +16,7 @@ constexpr const char* kPlanned = "daha";
 
 bool prepares(const EpgOperation& op) { return op.kind == EpgKind::sample || op.kind == EpgKind::gather; }
 
-// Returns whether a run can follow the placing (SchedulingOptions::whole_batches).
+// Returns whether a run can carry out the placing (SchedulingOptions::whole_batches).
 bool is_whole(const ExecutionPlanGraph& graph, int batch, const Placing& placing) {
   const int last = static_cast<int>(graph.devices.size()) - 1;
   int computes = -1;
@@ -43,8 +43,8 @@ AllPlacings every_placing(const ExecutionPlanGraph& graph, const SchedulingOptio
   return all;
 }
 
-// Returns, for each batch, the placings that apply the gradients on the device. Returns an empty
-// list if a batch has no such placing.
+// Returns, for each batch, the placings that apply the gradients on `device`. Returns an empty list
+// if a batch has no such placing.
 AllPlacings updated_on(const ExecutionPlanGraph& graph, const AllPlacings& all, int device) {
   AllPlacings some;
   for (int b = 0; b < graph.num_batches(); ++b) {
@@ -55,8 +55,8 @@ AllPlacings updated_on(const ExecutionPlanGraph& graph, const AllPlacings& all, 
   return some;
 }
 
-// Returns, for each batch, the best of the placings for which the question is true. Returns an
-// empty list if a batch has no such placing.
+// Returns, for each batch, the one of the placings whose operations all satisfy `question` that is
+// best for it alone. Returns an empty list if a batch has no such placing.
 template <class Question>
 AllPlacings best_where(const ExecutionPlanGraph& graph, const AllPlacings& all, const Question& question) {
   AllPlacings best;
@@ -81,8 +81,8 @@ NamedSchedule in_order(const ExecutionPlanGraph& graph, AllPlacings placings, co
   return schedule;
 }
 
-// Returns the device that samples each batch. The samplers of the host and of a device share the
-// batches by the predicted times (DA4). Returns an empty list if only one of them can sample.
+// Returns, for each batch, the device that samples it. The samplers of the host and of a device
+// share the batches by the predicted times (DA4). Returns an empty list unless both can sample.
 std::vector<int> sampling_devices(const ExecutionPlanGraph& graph, double epsilon) {
   std::vector<double> on_host, ratios;
   for (const std::vector<BatchGraph>& ways : graph.batches) {
@@ -163,7 +163,7 @@ NamedSchedule planned(const ExecutionPlanGraph& graph, const AllPlacings& all, c
 }
 
 // Returns the schedule in which the host does all work of some batches, from sampling to the
-// gradients, and the device all work of the others. All updates run where the weights lie.
+// gradients, and the device does all work of the others. All updates run where the weights lie.
 NamedSchedule independent(const ExecutionPlanGraph& graph, const AllPlacings& all) {
   const AllPlacings host = best_where(
       graph, all, [](int, const EpgOperation& op, int d) { return d == kHost || op.kind == EpgKind::update; });
@@ -210,7 +210,8 @@ NamedSchedule by_name(const ExecutionPlanGraph& graph, const AllPlacings& all, c
   return independent(graph, all);
 }
 
-// Returns the schedule of that name with the weights on the device with which it is fastest.
+// Returns the schedule of that name, with the weights on the device on which the schedule is
+// fastest.
 NamedSchedule fastest(const ExecutionPlanGraph& graph, const AllPlacings& all, const std::string& name,
                       const SchedulingOptions& options) {
   NamedSchedule best;
@@ -225,7 +226,8 @@ NamedSchedule fastest(const ExecutionPlanGraph& graph, const AllPlacings& all, c
   return best;
 }
 
-// Returns the bound of the schedules whose weights lie on one device, whichever that is.
+// Returns a bound of all schedules. The weights of a schedule lie on one device, so it is the least
+// of the bounds for each device.
 LowerBound bound_of_all(const ExecutionPlanGraph& graph, const AllPlacings& all) {
   LowerBound least;
   bool found = false;
@@ -236,8 +238,8 @@ LowerBound bound_of_all(const ExecutionPlanGraph& graph, const AllPlacings& all)
     if (!found || bound.seconds < least.seconds) least = bound;
     found = true;
   }
-  // Both `least` and `whole` are true bounds, so the larger one counts. The search for weights of
-  // the units may come closer to the best weights for one of them.
+  // `whole` is a bound of all schedules, too, so the larger of both counts. It may be larger
+  // because the search for the weights of the units may end closer to the best weights.
   const LowerBound whole = lower_bound(graph, all);
   return whole.seconds > least.seconds ? whole : least;
 }
@@ -260,7 +262,7 @@ NamedSchedule make_schedule(const ExecutionPlanGraph& graph, const std::string& 
   return fastest(graph, every_placing(graph, options), name, options);
 }
 
-// The schedule `daha` becomes the fastest one of all, so it is never slower than the others.
+// Makes `daha` the fastest of all schedules, so that it is never slower than the others.
 ScheduleComparison compare_schedules(const ExecutionPlanGraph& graph, const SchedulingOptions& options) {
   graph.validate();
   const AllPlacings all = every_placing(graph, options);

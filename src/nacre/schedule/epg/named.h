@@ -1,6 +1,6 @@
-// This file makes schedules by name (DA8). They show how other systems use a host and a device, but
-// are made from the same EPG, so that their predicted times differ by the schedule and by nothing
-// else.
+// This file makes schedules by name (DA8). The named schedules show how other systems use a host
+// and a device, but are made from the same EPG, so that their predicted times differ by the
+// schedule and by nothing else.
 #pragma once
 
 #include <string>
@@ -27,11 +27,11 @@ struct NamedSchedule {
 
 struct SchedulingOptions {
   GroupingOptions grouping;
-  // Sampling is shared out so that it takes at most 1 + epsilon times the least time
+  // Sampling is shared out so that it takes at most 1 + epsilon times the least possible time
   // (share_jobs()).
   double epsilon = 0.05;
-  // Whether only placings are used that a run can follow: the rows of a batch are gathered on the
-  // host, its neural operations share a device, and updates are applied on the last device.
+  // If true, only placings are used that a run can carry out: the rows of a batch are gathered on
+  // the host, its neural operations share a device, and updates are applied on the last device.
   bool whole_batches = false;
 };
 
@@ -40,10 +40,10 @@ struct SchedulingOptions {
 NamedSchedule make_schedule(const ExecutionPlanGraph& graph, const std::string& name,
                             const SchedulingOptions& options = {});
 
-// ScheduleComparison holds all schedules of an EPG and the time that none of them can beat. The
-// schedule `daha` is never slower than the others.
+// ScheduleComparison holds all schedules of an EPG and a bound of the time that none of them can
+// beat. The schedule `daha` is never slower than the others.
 struct ScheduleComparison {
-  // The schedules that the EPG allows, in the order of schedule_names().
+  // These are the schedules that the EPG allows, in the order of schedule_names().
   std::vector<NamedSchedule> schedules;
   LowerBound bound;
   const NamedSchedule* find(const std::string& name) const;  // null if the EPG does not allow it

@@ -28,16 +28,17 @@ class Placer {
     return static_cast<int>(placing_.work.size()) - 1;
   }
 
-  // Returns the index of the work after which the input is on the device. Each part of a value
-  // travels only once to a device. Between two devices, it travels through the host.
+  // Returns the index of the work after which the input is on `device`, and adds a transfer if
+  // there is none yet. Each part of a value travels only once to a device. A value travels between
+  // two devices through the host.
   int value_on(const EpgInput& input, int device) {
     const int from = placing_.devices[input.operation];
     if (from == device) return work_of_[input.operation];
     const auto key = std::tuple(input.operation, input.part, device);
     const auto known = travelled_.find(key);
     if (known != travelled_.end()) {
-      // An earlier operation may have read only some of the rows. The transfer takes as long as the
-      // larger of the two needs.
+      // An earlier operation may have read only some of the rows. The transfer then serves both
+      // operations and takes as long as the longer of their transfers.
       PlacedWork& travel = placing_.work[known->second];
       travel.seconds = std::max(travel.seconds, input.seconds);
       return known->second;
@@ -63,7 +64,8 @@ class Placer {
     work_of_[i] = add(std::move(work));
   }
 
-  // The weights lie on the device on which the update runs.
+  // Lets an operation read the weights on `device`. They lie on the device on which the update
+  // runs, and travel if that is another one.
   void read_weights(const EpgOperation& op, int device, PlacedWork& work) {
     const int home = placing_.devices[graph_.update];
     if (home == device) {
@@ -168,7 +170,7 @@ std::string Units::name(int unit, const std::vector<std::string>& device_names) 
 Units units_of(const ExecutionPlanGraph& graph) { return {static_cast<int>(graph.devices.size()), graph.host_workers}; }
 
 double Placing::computing() const {
-  // Each device but the host has two units of links.
+  // Each device but the host has two directions of a link, which are units, too.
   const size_t computers = (load.size() + 2) / 3;
   double sum = 0;
   for (size_t u = 0; u < computers; ++u) sum += load[u];

@@ -10,8 +10,8 @@
 
 namespace nacre {
 
-// Work is done on units. The host and every other device are units, and so are the two directions
-// of the link of each device.
+// Units numbers the units that work is done on: the host, every other device, and the two
+// directions of the link of each device but the host.
 struct Units {
   int devices = 1;
   int host_workers = 1;
@@ -27,7 +27,8 @@ Units units_of(const ExecutionPlanGraph& graph);
 
 // PlacedWork is a piece of work on one unit: an operation or a transfer.
 struct PlacedWork {
-  // Operation of the batch; for a transfer, the operation whose value travels, or -1 for weights.
+  // This is the number of the operation in the batch; for a transfer, that of the operation whose
+  // value travels, or -1 for weights.
   int operation = -1;
   bool transfer = false;
   int unit = 0;
@@ -45,25 +46,26 @@ struct Placing {
   std::vector<double> load;  // seconds of work of each unit, divided by its workers
   double path = 0;           // seconds of the longest chain of work
   double weight_path = 0;    // seconds of the longest chain from reading weights to their update
-  double head = 0;           // the least seconds until weights are read
+  double head = 0;           // the least seconds before weights are read
 
   double computing() const;  // the sum of `load` over the devices; travelling() sums over the links
   double travelling() const;
 };
 
 // Returns the device on which a placed batch applies its gradients. Weights and the state of the
-// optimiser lie there, so it is the same for all batches of a schedule.
+// optimiser lie on this device, so it is the same for all batches of a schedule.
 int update_device(const ExecutionPlanGraph& graph, int batch, const Placing& placing);
 
-// Returns the placing with these devices. They must be legal.
+// Returns the placing of a batch that is written in the given way and runs its operations on these
+// devices, which must be legal.
 Placing place_batch(const ExecutionPlanGraph& graph, int batch, int way, const std::vector<int>& devices);
 
-// The number of placings of a batch up to which all of them are listed.
+// If a batch has at most this many placings, all of them are listed.
 inline constexpr size_t kMostPlacings = 4096;
 // Returns all legal placings of a batch, in a fixed order. If there are more than `most`, returns
-// only those in which all operations of layers after the first one share a device.
+// only those in which all operations of the layers after the first one share a device.
 std::vector<Placing> all_placings(const ExecutionPlanGraph& graph, int batch, size_t most = kMostPlacings);
-// Returns whether all_placings() leaves none out.
+// Returns whether all_placings() returns all legal placings of the batch.
 bool lists_all_placings(const ExecutionPlanGraph& graph, int batch, size_t most = kMostPlacings);
 
 // Returns the placings that are worth trying. A placing is left out if another one is at least as

@@ -14,7 +14,8 @@ MfgSize whole_size(const BatchShape& batch) {
   return size;
 }
 
-// On the host, every hop was timed as an operation of its own, and so was building its block.
+// Returns the seconds of sampling on the host, where sampling a hop and building its block were
+// timed as operations of their own.
 double host_sampling(const OperationCosts& costs, const std::string& host, const BatchShape& batch) {
   double sum = 0;
   for (size_t l = 0; l < batch.layers.size(); ++l) {

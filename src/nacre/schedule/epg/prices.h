@@ -12,14 +12,14 @@ namespace nacre {
 class FittedPrices : public EpgPrices {
  public:
   // `devices` are names of devices in `costs`, the host first. `costs` must outlive this object.
-  // What the first transfer of a run takes longer than others is in no price, because schedules
-  // differ in the number of their transfers, but each of them has only one first transfer. If
-  // `in_plan` is set, the prices are those of the plans that runs have, whatever order a layer is
-  // asked for in.
+  // The first transfer of a run takes longer than later ones. No price includes this extra time,
+  // because schedules differ in the number of their transfers, but each of them has only one first
+  // transfer. If `in_plan` is set, the prices are those of the plan of the run, whatever
+  // `combine_first` says.
   FittedPrices(const OperationCosts& costs, std::vector<std::string> devices, bool in_plan = false);
 
-  // Looking up the features includes preparing the batch and binding its kernels. Devices look up
-  // no features yet.
+  // Returns the seconds of an operation. Those of looking up the features include preparing the
+  // batch and binding its kernels. Only the host looks up features.
   double seconds(int device, EpgKind kind, const BatchShape& batch, int layer, bool combine_first) const override;
   double transfer(double bytes) const override;
 
@@ -34,7 +34,7 @@ class FittedPrices : public EpgPrices {
 
 // BatchSeconds holds the seconds that the stages of one batch take in the plan of the run.
 struct BatchSeconds {
-  double sample = 0;    // seconds on one thread of the host, or on the device if that samples
+  double sample = 0;    // seconds on one thread of the host, or on the device if it samples
   double gather = 0;    // seconds on all threads of the host
   double prepare = 0;   // on one thread of the host
   double bind = 0;      // on one thread of the host
@@ -45,9 +45,9 @@ struct BatchSeconds {
 BatchSeconds batch_seconds(const OperationCosts& costs, const std::string& device, const BatchShape& batch,
                            double batches);
 
-// Returns the seconds of an epoch of such batches. If the batches are computed on a device, the
-// stages run side by side and the slowest one decides. If they are computed on the host, all stages
-// share its threads. If `ahead` is false, nothing runs side by side.
+// Returns the seconds of an epoch of `batches` batches like this one. If the batches are computed
+// on a device, the stages run side by side and the slowest one decides. If they are computed on the
+// host, all stages share its threads. If `ahead` is false, nothing runs side by side.
 double epoch_seconds(const BatchSeconds& batch, double batches, int threads, bool on_host, bool ahead);
 
 }  // namespace nacre

@@ -84,8 +84,8 @@ class Run {
     ++tasks_[task].waits;
   }
 
-  // Adds a joint, which is a task that takes no time. It waits for many tasks and many tasks wait
-  // for it, so n tasks can wait for m others with n + m connections.
+  // Adds a joint, which is a task that takes no time, and returns its number. If n tasks wait for a
+  // joint that waits for m tasks, n + m connections do instead of n · m.
   size_t add_joint() {
     tasks_.emplace_back();
     return tasks_.size() - 1;
@@ -93,7 +93,7 @@ class Run {
 
   void connect() {
     const int stale = 1 + graph_.staleness;
-    size_t over = 0;   // joint of the turn or the group before; 0 if there is none
+    size_t over = 0;   // the joint that ends the turn or the group before; 0 if there is none
     size_t group = 0;  // the first turn of the group
     for (size_t turn = 0; turn < order_.size(); ++turn) {
       const bool next_group = turn > 0 && order_[turn].group != order_[turn - 1].group;
@@ -146,8 +146,8 @@ class Run {
     }
   }
 
-  // Tasks are numbered in the order of the batches, so the ready task with the least number belongs
-  // to the earliest batch.
+  // Starts all ready tasks for which workers are free. Tasks are numbered in the order of the
+  // batches, so the ready task with the least number belongs to the earliest batch.
   void start(double now) {
     for (size_t u = 0; u < ready_.size(); ++u) {
       std::vector<bool>& free = free_[u];

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kMostMachines = 3;
 
-// State is an assignment of the first jobs. It holds the time at which each machine ends and how
-// the assignment was reached.
+// State is an assignment of the first jobs to machines. It holds the time at which each machine
+// ends, and the last job's machine, from which the whole assignment can be read.
 struct State {
   std::array<double, kMostMachines> ends{};
   int32_t before = -1;  // index of the state without the last job
@@ -86,16 +86,17 @@ MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const
   return with_ends(std::move(machine), seconds, speeds, free);
 }
 
-// Times are cut into cells. If two states agree in the cells in which all machines but the last one
-// end, only the state whose last machine ends first is kept. So a job adds at most the side of a
-// cell to the error, and all jobs together add at most epsilon times a lower bound.
+// Each machine's time is cut into cells of equal length. If two states agree in the cells in which
+// all machines but the last one end, only the state whose last machine ends first is kept. So a job
+// adds at most the length of a cell to the error, and all jobs together add at most epsilon times a
+// lower bound.
 MachineJobs share_jobs(std::span<const double> seconds, std::span<const double> speeds, double epsilon) {
   check(seconds, speeds);
   NACRE_CHECK(speeds.size() <= kMostMachines, "the exact scheme is for few machines");
   NACRE_CHECK(epsilon > 0, "the error of a schedule must be positive");
   MachineJobs greedy = share_jobs_greedily(seconds, speeds);
   const double least = least_makespan(seconds, speeds);
-  // If there are many small jobs, the greedy assignment is good enough.
+  // If the greedy assignment is close enough to the bound, as with many small jobs, it is returned.
   if (greedy.makespan <= (1 + epsilon) * least || speeds.size() == 1) return greedy;
   const double side = epsilon * least / static_cast<double>(seconds.size());
   const size_t last = speeds.size() - 1;
@@ -121,8 +122,8 @@ MachineJobs share_jobs(std::span<const double> seconds, std::span<const double> 
     for (const auto& [cell, state] : cells) states.push_back(state);
     steps.push_back(std::move(states));
   }
-  // State has room for the most machines. The unused ones end at 0, which does not change the
-  // maximum.
+  // A State has room for the largest number of machines. Machines that are not there end at 0,
+  // which does not change the maximum.
   const auto end_of = [](const State& s) { return *std::max_element(s.ends.begin(), s.ends.end()); };
   if (steps.back().empty()) return greedy;
   const auto best = std::min_element(steps.back().begin(), steps.back().end(),

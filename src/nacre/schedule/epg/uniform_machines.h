@@ -16,10 +16,10 @@ struct MachineJobs {
   double makespan = 0;
 };
 
-// Returns an assignment whose makespan is at most 1 + epsilon times the least one. It is the scheme
-// of Horowitz and Sahni (1976): the assignments of the first jobs that have nearly equal loads
-// count as one. The time grows with jobs · (2 · jobs / epsilon)^(machines - 1), so the function
-// takes at most three machines. It throws InternalError for more.
+// Returns an assignment whose makespan is at most 1 + epsilon times the least one. This is the
+// scheme of Horowitz and Sahni (1976): of the assignments of the first jobs that have nearly equal
+// loads, only one is kept. The time grows with jobs · (2 · jobs / epsilon)^(machines - 1), so the
+// function takes at most three machines. It throws InternalError for more.
 MachineJobs share_jobs(std::span<const double> seconds, std::span<const double> speeds, double epsilon);
 
 // Returns the assignment in which the longest job left always goes to the machine that ends it
@@ -29,7 +29,7 @@ MachineJobs share_jobs(std::span<const double> seconds, std::span<const double> 
 MachineJobs share_jobs_greedily(std::span<const double> seconds, std::span<const double> speeds,
                                 std::span<const double> free = {});
 
-// Returns a time that no assignment can beat.
+// Returns a time that the makespan of no assignment can beat.
 double least_makespan(std::span<const double> seconds, std::span<const double> speeds);
 
 // MovingMedian predicts a value by the median of the last few observations. Without observations it
