@@ -50,6 +50,7 @@ void BatchSession::share_with_host(const Dfg& all_rows, const Blocks& whole) {
   const std::shared_ptr<Backend> host = make_cpu_backend(std::make_shared<GraphViews>());
   const std::vector<Sample> trials = trial_batches(kHostTrials);
   std::vector<TrialBlocks> blocks;
+  blocks.reserve(trials.size());
   for (const Sample& sample : trials) blocks.push_back({inputs_->blocks(sample), {}});
   PlanRequest request;
   request.plan = "off";
