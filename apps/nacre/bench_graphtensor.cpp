@@ -84,8 +84,8 @@ void run_graphtensor(GraphTensorCommand& c, const Command& command) {
   if (bench.wants("15") || bench.wants("16") || bench.wants("17") || bench.wants("18")) bench_styles(bench);
   if (bench.wants("19")) bench_end_to_end(bench);
   if (bench.wants("reuse")) bench_reuse(bench);
-  // Figure 20 records a trace, and a trace cannot be switched off again, so this figure is the last
-  // one.
+  // Figure 20 is measured last, because it records a trace, which would slow the other figures and
+  // cannot be switched off again.
   if (bench.wants("20")) bench_timeline(bench);
   if (!c.trace.empty()) trace_write(c.trace);
   fmt::print("\nfiles:");

@@ -124,6 +124,23 @@ class CliTest(unittest.TestCase):
 CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|u1": "B"}
 
 
+class ProfiledTest(CliTest):
+    """All tests share one profile of the machine, which is measured quickly."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = tempfile.mkdtemp(prefix="nacre-cache-")
+        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
+        before = os.environ.get("NACRE_CACHE")
+        cls.addClassCleanup(lambda: os.environ.pop("NACRE_CACHE") if before is None
+                            else os.environ.update(NACRE_CACHE=before))
+        os.environ["NACRE_CACHE"] = cls.cache
+        cls.profile = subprocess.run([PROGRAM, "profile", "--json", "--seconds", "0.5", "-q"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+        if cls.profile.returncode != 0:
+            raise AssertionError(f"nacre profile failed: {cls.profile.stderr.decode(errors='replace')}")
+
+
 def npy(values, shape=None, descr="<i8", header=None):
     """Returns the bytes of an .npy file. If `header` is given, it replaces the whole dictionary."""
     if shape is None:

@@ -5,7 +5,6 @@ import csv
 import json
 import os
 import shutil
-import tempfile
 import xml.etree.ElementTree as xml
 
 import cli
@@ -22,22 +21,7 @@ NEEDED_PASSES = ("apply_choices", "recompute", "analyse", "group", "build_progra
 PLANS = ("off", "vertex", "edge", "tensor", "dst-id=1,edge-id=32", "src-id=64,edge-type=1", "dst-id=16,dst-degree=min")
 
 
-class PlanTest(cli.CliTest):
-    """All tests share one profile of the machine, which is measured quickly."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.mkdtemp(prefix="nacre-cache-")
-        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
-        before = os.environ.get("NACRE_CACHE")
-        cls.addClassCleanup(lambda: os.environ.pop("NACRE_CACHE") if before is None
-                            else os.environ.update(NACRE_CACHE=before))
-        os.environ["NACRE_CACHE"] = cls.cache
-        cls.profile = cli.subprocess.run([cli.PROGRAM, "profile", "--json", "--seconds", "0.5", "-q"],
-                                         stdout=cli.subprocess.PIPE, stderr=cli.subprocess.PIPE, timeout=300)
-
-
-class Profile(PlanTest):
+class Profile(cli.ProfiledTest):
     def test_is_kept_and_says_how_well_it_fits(self):
         self.assertEqual(self.profile.returncode, 0, self.profile.stderr)
         j = json.loads(self.profile.stdout)
@@ -55,7 +39,7 @@ class Profile(PlanTest):
         self.refused("profile", "--seconds", -1, says="--seconds")
 
 
-class Plans(PlanTest):
+class Plans(cli.ProfiledTest):
     def test_every_plan_computes_the_same(self):
         for model in MODELS:
             losses = {}
@@ -303,7 +287,7 @@ class Plans(PlanTest):
         self.assertEqual(r.last_json()["plan_source"], "cached")
 
 
-class Explain(PlanTest):
+class Explain(cli.ProfiledTest):
     def test_text(self):
         out = self.ok("explain", *TWIN, *SMALL, "--model", "rgcn", "-v").out
         for word in ("attributes of the edges", "edge-type", "% removed", "choices", "typed_matmul@layers.0.weight",
@@ -351,7 +335,7 @@ class Explain(PlanTest):
         self.refused("explain", "--run", "run", says="config.json")
 
 
-class Bench(PlanTest):
+class Bench(cli.ProfiledTest):
     def rows(self, name):
         with open(self.dir / name, newline="") as file:
             return list(csv.DictReader(file))

@@ -2,9 +2,6 @@
 """Tests schedules of mini-batches: the costs that they are made from, how they are shown, and runs
 that follow them."""
 import json
-import os
-import shutil
-import tempfile
 
 import cli
 
@@ -12,20 +9,9 @@ TWIN = ("--data", "twin:cora@0.3")
 SMALL = ("--hidden", 8, "--layers", 2)
 
 
-class Schedules(cli.CliTest):
+class Schedules(cli.ProfiledTest):
     """Tests the costs of the operations of mini-batches, and schedules that are made from them."""
     BATCHES = (*TWIN, "--model", "sage", *SMALL, "--mode", "minibatch", "--fanout", "3,3", "--batch-size", 20)
-
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.mkdtemp(prefix="nacre-cache-")
-        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
-        before = os.environ.get("NACRE_CACHE")
-        cls.addClassCleanup(lambda: os.environ.pop("NACRE_CACHE") if before is None
-                            else os.environ.update(NACRE_CACHE=before))
-        os.environ["NACRE_CACHE"] = cls.cache
-        cli.subprocess.run([cli.PROGRAM, "profile", "--json", "--seconds", "0.5", "-q"], check=True,
-                           stdout=cli.subprocess.PIPE, stderr=cli.subprocess.PIPE, timeout=300)
 
     def test_costs_are_kept_and_used(self):
         j = json.loads(self.ok("profile", *self.BATCHES, "--seconds", 0.2, "-q", "--json").out)

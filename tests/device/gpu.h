@@ -27,13 +27,21 @@ class PluginTest : public testing::Test {
   DevicePlugin* plugin_ = nullptr;
 };
 
-// A test that needs a GPU. All tests of a program share one device.
-class GpuTest : public PluginTest {
+// A test that needs a GPU and opens it itself. It is skipped if there is none.
+class OnGpu : public PluginTest {
  protected:
   void SetUp() override {
     PluginTest::SetUp();
-    if (plugin_ == nullptr) return;
-    if (plugin_->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin_->why_no_devices();
+    if (plugin_ != nullptr && plugin_->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin_->why_no_devices();
+  }
+};
+
+// A test that needs a GPU. All tests of a program share one device.
+class GpuTest : public OnGpu {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (plugin_ == nullptr || IsSkipped()) return;
     static const std::unique_ptr<Device>* opened = new std::unique_ptr<Device>(plugin_->open(0, 0));
     device_ = opened->get();
   }

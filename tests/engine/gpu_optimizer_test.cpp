@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "device/gpu.h"
 #include "nacre/device/null_device.h"
 #include "nacre/engine/gpu/gpu_backend.h"
 #include "nacre/engine/gpu/optimizer.h"
@@ -12,14 +13,12 @@
 namespace nacre::test {
 namespace {
 
-class GpuOptimizerTest : public testing::Test {
+class GpuOptimizerTest : public OnGpu {
  protected:
   void SetUp() override {
-    std::string why;
-    DevicePlugin* plugin = device_plugin(&why);
-    if (plugin == nullptr) GTEST_SKIP() << why;
-    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-    context_ = std::make_shared<GpuContext>(GpuCompiler::open(*plugin, plugin->open(0, 0)),
+    OnGpu::SetUp();
+    if (plugin_ == nullptr || IsSkipped()) return;
+    context_ = std::make_shared<GpuContext>(GpuCompiler::open(*plugin_, plugin_->open(0, 0)),
                                             std::make_shared<GraphViews>(), GpuOptions{});
   }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "device/gpu.h"
 #include "nacre/engine/gpu/scores.h"
 #include "support/rng.h"
 
@@ -86,14 +87,12 @@ double row_loss(const Case& c, NodeId v, bool multiple) {
   return sum / static_cast<double>(c.classes);
 }
 
-class GpuScoresTest : public testing::Test {
+class GpuScoresTest : public OnGpu {
  protected:
   void SetUp() override {
-    std::string why;
-    DevicePlugin* plugin = device_plugin(&why);
-    if (plugin == nullptr) GTEST_SKIP() << why;
-    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-    context_ = std::make_shared<GpuContext>(GpuCompiler::open(*plugin, plugin->open(0, 0)),
+    OnGpu::SetUp();
+    if (plugin_ == nullptr || IsSkipped()) return;
+    context_ = std::make_shared<GpuContext>(GpuCompiler::open(*plugin_, plugin_->open(0, 0)),
                                             std::make_shared<GraphViews>(), GpuOptions{});
   }
 

@@ -279,16 +279,31 @@ TEST(CachedBatches, MissWhatBeladyMissesOnRandomGraphs) {
   }
 }
 
+// A small graph whose vertices are all trained on, and its sampler.
+struct SmallSet {
+  Graph graph = random_graphs(8, 60).front().graph;
+  Sampler sampler = make_sampler(graph);
+  std::vector<NodeId> train = all_vertices(graph);
+
+ private:
+  static Sampler make_sampler(const Graph& graph) {
+    SampleOptions options;
+    options.fanout = {4, 3};
+    return Sampler(graph, options);
+  }
+  static std::vector<NodeId> all_vertices(const Graph& graph) {
+    std::vector<NodeId> all(graph.num_nodes());
+    std::iota(all.begin(), all.end(), NodeId{0});
+    return all;
+  }
+};
+
 // A run may begin an epoch anew in the middle (another order, other shares), while batches of the
 // old one were drawn, planned and even taken. The seats then hold what was queued.
 TEST(CachedBatches, BeginAnewWithWhatTheSeatsHold) {
-  const Graph graph = random_graphs(8, 60).front().graph;
-  SampleOptions options;
-  options.fanout = {4, 3};
-  const Sampler sampler(graph, options);
-  std::vector<NodeId> train(static_cast<size_t>(graph.num_nodes()));
-  std::iota(train.begin(), train.end(), NodeId{0});
-  const BatchOrder order(train, 4, 1, true), other(train, 4, 2, true);
+  const SmallSet set;
+  const Sampler& sampler = set.sampler;
+  const BatchOrder order(set.train, 4, 1, true), other(set.train, 4, 2, true);
   std::vector<NodeId> contents = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   CachedBatches batches(sampler, order, {contents, nullptr, 5});
   DeviceSeats seats(contents);
@@ -312,13 +327,9 @@ TEST(CachedBatches, BeginAnewWithWhatTheSeatsHold) {
 }
 
 TEST(CachedBatches, AForecastCountsWhatARunMisses) {
-  const Graph graph = random_graphs(8, 60).front().graph;
-  SampleOptions options;
-  options.fanout = {4, 3};
-  const Sampler sampler(graph, options);
-  std::vector<NodeId> train(static_cast<size_t>(graph.num_nodes()));
-  std::iota(train.begin(), train.end(), NodeId{0});
-  const BatchOrder order(train, 4, 1, true);
+  const SmallSet set;
+  const Sampler& sampler = set.sampler;
+  const BatchOrder order(set.train, 4, 1, true);
   const CacheOptions cache{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, nullptr, 6};
   const CacheForecast forecast = forecast_cache(sampler, order, cache, 1000);
   CachedBatches batches(sampler, order, cache);

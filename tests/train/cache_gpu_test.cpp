@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "device/gpu.h"
 #include "nacre/base/error.h"
 #include "nacre/tier/cached_batches.h"
 #include "nacre/train/batch_session.h"
@@ -19,15 +20,7 @@ namespace {
 constexpr int64_t kStride = 32;  // bytes from one row of seven floats to the next
 constexpr int64_t kRows = 60;
 
-class CacheTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    DevicePlugin* plugin = device_plugin(&why);
-    if (plugin == nullptr) GTEST_SKIP() << why;
-    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-  }
-};
+class CacheTest : public OnGpu {};
 
 RunConfig cached_run(const std::string& cache, int64_t rows, const std::string& way) {
   RunConfig config = small_run("sage");

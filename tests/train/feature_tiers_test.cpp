@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/gpu.h"
 #include "nacre/base/error.h"
 #include "nacre/train/batch_session.h"
 #include "nacre/train/gpu_device.h"
@@ -15,15 +16,7 @@ namespace {
 constexpr int64_t kStride = 32;  // bytes from one row of seven floats to the next
 constexpr int64_t kRows = 60;
 
-class FeatureTiersTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    DevicePlugin* plugin = device_plugin(&why);
-    if (plugin == nullptr) GTEST_SKIP() << why;
-    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-  }
-};
+class FeatureTiersTest : public OnGpu {};
 
 RunConfig run_on_gpu() {
   RunConfig config = small_run("sage");

@@ -2,6 +2,7 @@
 // tables of the host whose rows are sent.
 #include <gtest/gtest.h>
 
+#include "device/gpu.h"
 #include "nacre/device/device.h"
 #include "support/sanitized.h"
 #include "train/kinds.h"
@@ -9,14 +10,8 @@
 namespace nacre::test {
 namespace {
 
-class HeteroGpu : public testing::TestWithParam<const char*> {
+class HeteroGpu : public OnGpu, public testing::WithParamInterface<const char*> {
  protected:
-  void SetUp() override {
-    std::string why;
-    DevicePlugin* plugin = device_plugin(&why);
-    if (plugin == nullptr) GTEST_SKIP() << why;
-    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-  }
   static RunConfig run_of(const std::string& model) {
     RunConfig config = kinds_run(model);
     config.device = "cuda";

@@ -1,6 +1,7 @@
 // Tests runs over parts of one GPU.
 #include <gtest/gtest.h>
 
+#include "device/gpu.h"
 #include "nacre/train/gpu_device.h"
 #include "nacre/train/ranked_session.h"
 #include "nacre/train/session.h"
@@ -9,13 +10,11 @@
 namespace nacre::test {
 namespace {
 
+class RankedGpu : public OnGpu {};
+
 // The parts take more than half of the GPU, so that new parts fit only if the old ones were closed.
-TEST(RankedGpu, PartsAreClosedBeforeWorkIsMoved) {
-  std::string why;
-  DevicePlugin* plugin = device_plugin(&why);
-  if (plugin == nullptr) GTEST_SKIP() << why;
-  if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-  const int eighths = plugin->devices()[0].multiprocessors / 16;
+TEST_F(RankedGpu, PartsAreClosedBeforeWorkIsMoved) {
+  const int eighths = plugin_->devices()[0].multiprocessors / 16;
   RunConfig config = small_run("gcn");
   config.plan = "off";
   const Dataset data = small_data();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/fixtures.h"
+#include "device/gpu.h"
 #include "nacre/device/device.h"
 #include "nacre/train/batch_schedules.h"
 #include "nacre/train/batch_session.h"
@@ -13,11 +14,9 @@
 namespace nacre::test {
 namespace {
 
-TEST(ScheduleGpu, EveryScheduleGivesTheSameBits) {
-  std::string why;
-  DevicePlugin* plugin = device_plugin(&why);
-  if (plugin == nullptr) GTEST_SKIP() << why;
-  if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+class ScheduleGpu : public OnGpu {};
+
+TEST_F(ScheduleGpu, EveryScheduleGivesTheSameBits) {
   RunConfig config = small_run("sage", 2);
   config.device = "cuda";
   config.mode = "minibatch";
@@ -53,11 +52,7 @@ TEST(ScheduleGpu, EveryScheduleGivesTheSameBits) {
 
 // The host computes some batches beside the GPU, and draws some. Values differ only by rounding,
 // and by nothing at all if the host only draws.
-TEST(ScheduleGpu, TheHostComputesBatchesBesideTheGpu) {
-  std::string why;
-  DevicePlugin* plugin = device_plugin(&why);
-  if (plugin == nullptr) GTEST_SKIP() << why;
-  if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+TEST_F(ScheduleGpu, TheHostComputesBatchesBesideTheGpu) {
   const TempDir dir;
   for (const bool batch_norm : {false, true}) {
     for (const int staleness : {0, 2}) {
@@ -98,11 +93,7 @@ TEST(ScheduleGpu, TheHostComputesBatchesBesideTheGpu) {
 
 // When batches begin to be shuffled, the loader and the sampler of the device have already drawn
 // batches of the next epoch in the old order. These must not be trained on.
-TEST(ScheduleGpu, BatchesThatAreShuffledLaterHaveTheirOwnSamples) {
-  std::string why;
-  DevicePlugin* plugin = device_plugin(&why);
-  if (plugin == nullptr) GTEST_SKIP() << why;
-  if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+TEST_F(ScheduleGpu, BatchesThatAreShuffledLaterHaveTheirOwnSamples) {
   RunConfig config = small_run("sage", 3);
   config.device = "cuda";
   config.mode = "minibatch";

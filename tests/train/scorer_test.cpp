@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/gpu.h"
 #include "nacre/train/gpu_device.h"
 #include "nacre/train/metrics.h"
 #include "nacre/train/vertex_model.h"
@@ -11,15 +12,7 @@
 namespace nacre::test {
 namespace {
 
-class ScorerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    DevicePlugin* plugin = device_plugin(&why);
-    if (plugin == nullptr) GTEST_SKIP() << why;
-    if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
-  }
-};
+class ScorerTest : public OnGpu {};
 
 void expect_equal(double a, double b) { EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << a << " and " << b; }
 

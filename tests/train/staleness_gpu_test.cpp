@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/gpu.h"
 #include "nacre/device/device.h"
 #include "train/kinds.h"
 
 namespace nacre::test {
 namespace {
+
+class StalenessGpu : public OnGpu {};
 
 std::vector<float> trained(const Dataset& data, const RunConfig& config) {
   BatchSession session(data, config);
@@ -22,11 +25,7 @@ std::vector<float> trained(const Dataset& data, const RunConfig& config) {
   return {p.data(), p.data() + p.size()};
 }
 
-TEST(StalenessGpu, BatchesReadTheWeightsThatTheyReadOnTheHost) {
-  std::string why;
-  DevicePlugin* plugin = device_plugin(&why);
-  if (plugin == nullptr) GTEST_SKIP() << why;
-  if (plugin->devices().empty()) GTEST_SKIP() << "no GPU: " << plugin->why_no_devices();
+TEST_F(StalenessGpu, BatchesReadTheWeightsThatTheyReadOnTheHost) {
   for (const char* what : {"batch norm", "learned features", "kinds"}) {
     SCOPED_TRACE(what);
     const std::string name = what;

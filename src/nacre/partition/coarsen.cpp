@@ -150,7 +150,7 @@ class Clustering {
   std::vector<Ratings> ratings_;
 };
 
-// Holds the entries of a run of coarse vertices.
+// Holds the adjacency lists of consecutive vertices of the coarse graph, one after another.
 struct Rows {
   std::vector<NodeId> adjacent;
   std::vector<uint32_t> weight;

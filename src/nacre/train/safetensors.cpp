@@ -138,7 +138,8 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
     offset += tensor.bytes();
   }
   std::string text = header.is_null() ? "{}" : header.dump();
-  // The format allows blanks behind the header. They align the values to 8 bytes.
+  // The header of a safetensors file may end in blanks. They make the values begin at a multiple of
+  // 8 bytes.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   PendingFile file(path);
   const auto length = static_cast<uint64_t>(text.size());

@@ -59,8 +59,8 @@ void spmm(const SpmmArgs& args) {
   NACRE_CHECK(view.num_partials == 0 || args.partials != nullptr,
               "rows that are cut into pieces need memory for partial sums");
   if (args.width == 0) return;
-  // A result that is larger than the caches is written past them: to read the lines of `out` only
-  // to overwrite them would cost a third of the time of the writes.
+  // If the result is larger than the caches, it is written past them. Otherwise the processor would
+  // read every line of `out` before it overwrites the line, which takes a third longer.
   const bool stream = args.post.empty() && view.rows * args.width >= kStreamFloats;
   const RowBlocks blocks({&view, args.width, args.out, &args.post});
   const auto scratch = [&] { return thread_scratch(args.scratch, blocks.floats()); };

@@ -9,7 +9,7 @@
 namespace nacre {
 namespace {
 
-// More algorithms than the library can return.
+// A plan file may ask for at most this many algorithms of the library for one product.
 constexpr int64_t kMostAlgorithms = 64;
 
 int64_t rows_of_chunk(const ChunkFacts& f, const DeviceTraits&) {
